@@ -1,4 +1,4 @@
-"""The virtual-time YARN: clock, Fair Scheduler, applications, nodes. Compiled code is kept on disk between runs."""
+"""YARN in virtual time: clock, schedulers, applications and nodes. Compiled code is cached on disk between runs."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from harness.sim.world import J_RUNNING, NEVER
 
 @kernel
 def _last_executor(W: Any, j: int) -> Any:
-    """The executor that was granted first, at the end of the list; -1: there is none."""
+    """Return the executor that was granted first (the end of the list), or -1 if there is none."""
     c = W.jobs[j].ex_head
     while c >= 0 and W.runs[c].st_next >= 0:
         c = W.runs[c].st_next
@@ -40,7 +40,7 @@ def _last_executor(W: Any, j: int) -> Any:
 
 @kernel
 def _goes(W: Any, j: int, c: int) -> Any:
-    """An executor takes no more tasks; its container is given back when the allocator next asks YARN."""
+    """Mark an executor that takes no more tasks; its container is released when the allocator next asks YARN."""
     d, run = W.dyn[j], W.runs[c]
     d.live -= 1
     if run.up == UP:
@@ -53,7 +53,7 @@ def _goes(W: Any, j: int, c: int) -> Any:
 
 @kernel
 def _retarget(W: Any, j: int, now: int) -> Any:
-    """Set the target by the tasks that there are; whether it has changed."""
+    """Set the target from the number of tasks that wait or run; return whether the target has changed."""
     d = W.dyn[j]
     needed, old = executors_needed(W, j), d.target
     if needed < old:
@@ -79,7 +79,7 @@ def _retarget(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def _remove_idle(W: Any, j: int, now: int) -> Any:
-    """Mark idle executors whose time is over, as far as neither the bound nor the target keeps them."""
+    """Mark executors whose idle timeout has passed for removal, as far as the target and the minimum allow it."""
     d = W.dyn[j]
     left = d.up
     found = False
@@ -95,7 +95,7 @@ def _remove_idle(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def look(W: Any, j: int, now: int) -> Any:
-    """The manager looks: it sets its target, and removes executors that have been idle for too long."""
+    """Run one round of the manager: set the target and remove executors that have been idle for too long."""
     d, job = W.dyn[j], W.jobs[j]
     if d.next_ms != now or job.state != J_RUNNING:
         return
@@ -124,7 +124,7 @@ def look(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def _cancel_unheard(W: Any, j: int, excess: int, now: int) -> Any:
-    """Of containers that were granted and of which the allocator has not heard, those that it no longer wants go."""
+    """Cancel surplus containers that were granted but that the allocator has not yet heard of."""
     g, job = W.g[0], W.jobs[j]
     start_ms = g.container_start_ms if job.ex_start_ms < 0 else job.ex_start_ms
     c = job.ex_head
@@ -137,7 +137,7 @@ def _cancel_unheard(W: Any, j: int, excess: int, now: int) -> Any:
 
 @kernel
 def request(S: Any, W: Any, j: int, now: int) -> Any:
-    """The allocator asks for what its target lacks, or cancels what it has too much; and gives back what has to go."""
+    """Request what the target lacks, or cancel surplus requests; and release containers of removed executors."""
     g, job, d = W.g[0], W.jobs[j], W.dyn[j]
     missing = d.target - job.ex_wanted - d.live
     if missing > 0 and ask(S, W, j, 1, job.ex_wanted + missing, job.ex_mb, job.ex_vc, now):

@@ -1,17 +1,19 @@
-"""Applications, compiled: what their masters ask for, when tasks start and end, what is done about failures.
+"""Applications, compiled: what their masters ask for, when tasks start and end, and how failures are handled.
 
-MapReduce and DAGs (each task a container), Spark (tasks inside executors that are held to the end), services. The
-scheduler is asked through `harness.sim.nodes` and `harness.sim.ops`; when things happen is harness.sim.loop's business.
+Covers MapReduce and DAGs (one container per task), Spark (tasks inside executors that are held to the end) and
+services. The scheduler is called through `harness.sim.nodes` and `harness.sim.ops`; `harness.sim.loop` decides when
+things happen.
 
-What an AM knows. It heartbeats every ``am_hb_ms`` from its first heartbeat on, and acts on a response ``am_lag_ms``
-after it came. So a container that was granted at t starts its work at the AM's first heartbeat at or after t, plus the
-lag; completions that the scheduler learnt of at t count for the AM from the same moment on.
+What an AM knows: it heartbeats every ``am_hb_ms``, counted from its first heartbeat, and acts on a response
+``am_lag_ms`` after the response came. A container that is granted at t therefore starts its work at the AM's first
+heartbeat at or after t, plus the lag. Completions that the scheduler learnt of at t reach the AM in the same way.
 
-Tasks are handed out in the order of their numbers, first those whose former attempt was lost or failed. A stage that
-waits for others asks for its tasks when ``slow_start`` of theirs have ended. MapReduce's master then decides as
-Hadoop's does (harness.sim.master). In a DAG the stage asks for as many as that fraction while some of theirs still wait
-for a container, for all when all of theirs have one; where its tasks hold containers while theirs wait and none runs,
-it gives one back each ``reduce_preempt_ms``.
+Tasks are handed out in the order of their numbers; tasks whose earlier attempt was lost or failed come first. A stage
+that depends on other stages asks for its tasks when the fraction ``slow_start`` of the tasks of those stages have
+ended. A MapReduce master then decides as Hadoop's does (harness.sim.master). In a DAG, while some tasks of the stages
+before it still wait for a container, a stage asks for the fraction of its own tasks that has ended in those stages, and
+for all of its tasks afterwards. If a stage holds containers while tasks of the stages before it wait and none of them
+runs, the stage gives one container back each ``reduce_preempt_ms``.
 """
 
 from __future__ import annotations
@@ -41,12 +43,12 @@ from harness.sim.state import NEED_ROOM
 from harness.sim.tasks import COPY_ASKED, IS_REPEATED, drop_redo, inner_used, may_ask, put_redo, seal, take_redo, wake
 from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK
 
-# --- the AM acts ---
+# --- what the AM does ---
 
 
 @kernel
 def act(S: Any, W: Any, j: int, now: int) -> Any:
-    """The AM acts on all that it has heard: asks, opens stages, ends the job."""
+    """Let the AM act on everything that it has heard: ask for containers, open stages, end the job."""
     job = W.jobs[j]
     if job.state != J_RUNNING or now < job.am0_ms:
         return
@@ -108,10 +110,10 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def _through(S: Any, W: Any, j: int, now: int) -> Any:
-    """All tasks have ended: the AM ends the job, when it has done what it does besides (commit, history)."""
+    """End the job after its last task, once the AM has finished its remaining work (commit, history)."""
     job = W.jobs[j]
     if job.lifetime_ms < NEVER:
-        return  # it ends then
+        return  # the job ends at that time
     if job.over_ms == 0 and job.am_end_ms > 0:
         job.over_ms = now + job.am_end_ms
         push(W, job.over_ms, E_ACT, job.gen, j)
@@ -121,7 +123,7 @@ def _through(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def check_reduces(S: Any, W: Any, j: int, now: int) -> Any:
-    """Give one held task back if what it waits for waits for containers and none of it runs."""
+    """Release one held task if the tasks that it depends on wait for containers and none of those runs."""
     job = W.jobs[j]
     if job.state != J_RUNNING:
         job.reduce_check = 0
@@ -191,7 +193,7 @@ def speculate(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def arrive(S: Any, W: Any, j: int, now: int) -> Any:
-    """A job is submitted."""
+    """Submit a job."""
     g, job = W.g[0], W.jobs[j]
     unmanaged = job.am_mb == 0 and job.am_vc == 0
     app = ops.add_app(S, job.queue, job.user, not unmanaged, job.am_mb, job.am_vc, 0, now)
@@ -222,7 +224,7 @@ def arrive(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def restart_lost(S: Any, W: Any, now: int) -> Any:
-    """Start the AMs anew that were lost."""
+    """Start new attempts of the AMs that were lost."""
     g = W.g[0]
     g.am_lost = 0
     for j in range(len(W.jobs)):
@@ -232,7 +234,10 @@ def restart_lost(S: Any, W: Any, now: int) -> Any:
 
 @kernel
 def _restart(S: Any, W: Any, j: int, now: int) -> Any:
-    """The AM was lost: a new attempt. Ended tasks stay ended, but for Spark, whose driver held them."""
+    """Start a new attempt after the AM was lost.
+
+    Ended tasks stay ended, except in Spark, whose driver held their results.
+    """
     g, job = W.g[0], W.jobs[j]
     if job.state == J_ENDED or job.state == J_FREE:
         job.am_lost = 0
@@ -283,7 +288,7 @@ def _restart(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def finish(S: Any, W: Any, j: int, now: int) -> Any:
-    """The application ends, and with it every container that it holds."""
+    """End the application and every container that it holds."""
     g, job = W.g[0], W.jobs[j]
     if job.state == J_ENDED or job.state == J_FREE:
         return

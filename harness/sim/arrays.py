@@ -1,9 +1,10 @@
 """Many arrays under one name, as compiled code sees them: one pointer.
 
-A NamedTuple of thirty record arrays would be passed to every compiled function as some two hundred separate arguments,
-with type names of many kilobytes: minutes to compile, and slow to call. Subclasses of `Arrays` are NamedTuples that
-carry a table of their arrays' addresses and shapes besides; compiled code is handed that table's address and takes an
-array out of it by name (``s.q``). No references are counted there: whoever calls compiled code holds the instance.
+numba passes a NamedTuple of thirty record arrays to every compiled function as some two hundred separate arguments,
+with type names of many kilobytes. That takes minutes to compile and is slow to call. Subclasses of `Arrays` are
+NamedTuples that also carry a table of the addresses and shapes of their arrays. Compiled code gets the address of this
+table and reads an array from it by name (``s.q``). Compiled code counts no references, so the caller must keep the
+instance alive during the call.
 """
 
 # numba's own extension functions are untyped.
@@ -44,12 +45,12 @@ from harness.base.errors import InternalError
 from harness.base.machine_code import CHECKED, kernel_name
 
 _WORD, _BYTE = ir.IntType(64), ir.IntType(8)
-#: Bytes of a line of the caches.
+#: Size of a cache line in bytes.
 _LINE = 64
 
 
 def zeros(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An array of zeros that begins with a line of the caches."""
+    """Return an array of zeros whose first element starts at a cache line."""
     kind = np.dtype(dtype)
     size = int(np.prod(shape)) * kind.itemsize
     raw = np.zeros(size + _LINE, np.uint8)
@@ -59,7 +60,7 @@ def zeros(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def in_lines(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """A type of record, made longer so that in an array each one begins with a line of the caches, if it fills one."""
+    """Return a record type padded so that each element of an array starts at a cache line, if a record fills a line."""
     if dtype.itemsize <= _LINE // 2 or dtype.fields is None:
         return dtype
     names = list(dtype.names or ())
@@ -93,9 +94,9 @@ def record(*fields: str, lines: bool = True) -> np.dtype[Any]:
 
 
 class ArraysType(types.Type):
-    """The compiled type: names, element types and dimensions of the arrays. Its name changes when a layout does.
+    """The numba type of an `Arrays` class: names, element types and dimensions. Its name changes when a layout does.
 
-    ``scheduler``: the simulated scheduler whose state the arrays are ('': of none).
+    ``scheduler``: the simulated scheduler whose state the arrays hold ('': the arrays belong to no scheduler).
     """
 
     def __init__(self, label: str, layout: Mapping[str, tuple[np.dtype[Any], int]], scheduler: str = "") -> None:
@@ -116,7 +117,7 @@ class ArraysType(types.Type):
 
 
 class RowType(types.Type):
-    """A record of an array, where it stands in memory."""
+    """The numba type of one record of an array, read and written in place in memory."""
 
     def __init__(self, name: str, dtype: np.dtype[Any]) -> None:
         super().__init__(name=f"row of {name}")
@@ -126,10 +127,10 @@ class RowType(types.Type):
 
 
 class ColumnType(types.Type):
-    """An array of records or numbers in one or two dimensions: taken element by element, from 0 on.
+    """The numba type of an array in one or two dimensions, read element by element with indices from 0.
 
-    numba's own arrays know their shape and strides and count negative indices from the end, at each access. Here an
-    element is an address and an offset, and where it lies in the table never changes while compiled code runs.
+    numba's own arrays know their shape and strides and count negative indices from the end at each access. Here an
+    element is an address and an offset, and its place in the table never changes while compiled code runs.
     """
 
     def __init__(self, name: str, dtype: np.dtype[Any], ndim: int, slot: int) -> None:
@@ -139,10 +140,11 @@ class ColumnType(types.Type):
 
 
 class Arrays:
-    """Mixed into a NamedTuple of arrays, before it: ``class S(Arrays, _Fields)``.
+    """Base class of a NamedTuple of arrays, listed before it: ``class S(Arrays, _Fields)``.
 
-    Each field says what it holds: ``name: Annotated[np.ndarray, dtype, dimensions]``. ``layout``: the same by name, in
-    the order of the fields. ``scheduler``: of a scheduler's state, its name in `harness.sim.schedulers.SCHEDULERS`.
+    Each field declares its content: ``name: Annotated[np.ndarray, dtype, dimensions]``. ``layout`` has the same
+    declarations by name, in the order of the fields. ``scheduler``: for the state of a scheduler, its name in
+    `harness.sim.schedulers.SCHEDULERS`.
     """
 
     scheduler: ClassVar[str] = ""
@@ -168,7 +170,7 @@ class Arrays:
 
     @classmethod
     def empty(cls, make: Callable[..., np.ndarray] = zeros, **shapes: int | tuple[int, ...]) -> Self:
-        """Arrays of zeros of the given shapes, by name; without elements where none is given."""
+        """Return arrays of zeros with the given shapes, by name; a field without a shape gets no elements."""
         return cls(*(make(shapes.get(name, (0,) * ndim), dtype) for name, (dtype, ndim) in cls.layout.items()))
 
     def _bind(self) -> None:
@@ -178,12 +180,12 @@ class Arrays:
                 raise TypeError(f"{type(self).__name__}.{name} is not a contiguous array of its layout")
             words += [array.ctypes.data, *array.shape]
         self._table = np.array(words, np.int64)
-        #: Where compiled code finds the arrays; valid as long as this instance lives.
+        #: The address by which compiled code finds the arrays; valid as long as this instance lives.
         self.address = int(self._table.ctypes.data)
 
     @classmethod
     def compiled_type(cls) -> ArraysType:
-        """What compiled code sees."""
+        """Return the numba type that compiled code sees."""
         found = Arrays._compiled.get(cls)
         if found is None:
             found = Arrays._compiled[cls] = ArraysType(cls.__name__, cls.layout, cls.scheduler)
@@ -218,7 +220,7 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]
 
 
 def _word(builder: Any, table: Any, index: int) -> Any:
-    """A word of the table, which stays as it is."""
+    """Load a word of the table as a constant: it does not change while compiled code runs."""
     found = builder.load(builder.gep(table, [ir.Constant(_WORD, index)], inbounds=True))
     found.set_metadata("invariant.load", builder.module.add_metadata([]))
     return found
@@ -267,7 +269,7 @@ class _RowModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def _index(column: ColumnType, index: Any) -> Any:
-    """The type that an index is taken as, or None."""
+    """Return the type that an index is converted to, or None if it is no index."""
     if column.ndim == 1:
         return types.intp if isinstance(index, types.Integer) else None
     kinds = index.types if isinstance(index, types.Tuple | types.UniTuple) else ()
@@ -319,7 +321,7 @@ def _length(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _check(context: Any, builder: Any, column: ColumnType, table: Any, indices: list[Any]) -> None:
-    """In the checked build: an index outside its axis raises InternalError."""
+    """In the checked build, raise InternalError for an index outside its axis."""
     outside = ir.Constant(ir.IntType(1), 0)
     for axis, index in enumerate(indices):
         length = _word(builder, table, column.slot + 1 + axis)
@@ -330,7 +332,7 @@ def _check(context: Any, builder: Any, column: ColumnType, table: Any, indices: 
 
 
 def _element(context: Any, builder: Any, column: ColumnType, table: Any, index: Any, *, checked: bool = CHECKED) -> Any:
-    """Where an element stands, as an address of bytes."""
+    """Return the address of an element in bytes."""
     indices = [builder.extract_value(index, axis) for axis in range(2)] if column.ndim == 2 else [index]
     if checked:
         _check(context, builder, column, table, indices)
@@ -342,7 +344,7 @@ def _element(context: Any, builder: Any, column: ColumnType, table: Any, index: 
 
 
 def _tagged(builder: Any, access: Any, kind: str) -> Any:
-    """Say of a load or store which column or field it touches: those of different names are different memory."""
+    """Tag a load or store with its column or field, so that LLVM knows that different names are different memory."""
     module = builder.module
     root = module.add_metadata([ir.MetaDataString(module, "yarnfair")])
     node = module.add_metadata([ir.MetaDataString(module, kind), root, ir.Constant(_WORD, 0)])
@@ -351,7 +353,7 @@ def _tagged(builder: Any, access: Any, kind: str) -> Any:
 
 
 def _shown(element: Any) -> Any:
-    """The type that compiled code sees: integers are int64, however they are kept."""
+    """Return the type that compiled code sees: integers of any stored size become int64."""
     return types.int64 if isinstance(element, types.Integer) else element
 
 
@@ -410,7 +412,7 @@ def _set_field(context: Any, builder: Any, sig: Any, args: Any, name: str) -> An
 
 @infer
 class _NamedField(AbstractTemplate):  # type: ignore[misc]
-    """``row["name"]``: for kernels that are made for a field whose name they are given (harness.sim.lists)."""
+    """Typing of ``row["name"]``, for kernels that are compiled for one given field name (harness.sim.lists)."""
 
     key = "static_getitem"
 
@@ -442,10 +444,10 @@ def _set_named(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def poisoner(kept: frozenset[str]) -> Any:
-    """Create a compiled function ``poison(column, index)`` that overwrites a record, but for the fields `kept`.
+    """Create a compiled function ``poison(column, index)`` that overwrites all fields of a record except `kept`.
 
-    For slots that are free: whoever still uses one as an index, a flag or an amount is found by what follows. Integers
-    become 0x5A in each byte, which is outside every array, reals NaN.
+    Used on free slots: code that still reads one as an index, a flag or an amount then fails visibly. Integers become
+    0x5A in each byte, which is outside every array; reals become NaN.
     """
 
     @intrinsic  # type: ignore[untyped-decorator]
@@ -489,13 +491,13 @@ def _fetcher(most: int) -> Any:
     return fetcher
 
 
-#: Begin to bring an element into the cache: its first two lines, or its first one.
+#: Prefetch an element into the cache: its first two cache lines, or only its first one.
 fetch, fetch_line = _fetcher(2 * _LINE), _fetcher(_LINE)
 
 
 @intrinsic  # type: ignore[untyped-decorator]
 def _call_at(typing: Any, address: Any, first: Any, second: Any, third: Any) -> Any:
-    """Call compiled code at an address with those of two `Arrays` and with an integer; what it answers."""
+    """Call compiled code at an address with the addresses of two `Arrays` and an integer; return its result."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         code = builder.inttoptr(args[0], ir.FunctionType(_WORD, [_WORD] * 3).as_pointer())
@@ -508,10 +510,10 @@ call_at: Any = _call_at
 
 
 def at_address(cls: type[Arrays]) -> Any:
-    """A compiled function from an instance's ``address`` to the instance.
+    """Return a compiled function that turns an instance's ``address`` into the instance.
 
-    Python calls compiled code with integers in a fraction of the time that it takes with any object of ours; the
-    caller keeps the instance alive.
+    Calling compiled code with integers takes Python a fraction of the time that a call with objects takes. The caller
+    must keep the instance alive.
     """
     compiled = cls.compiled_type()
 

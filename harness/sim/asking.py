@@ -14,7 +14,7 @@ from harness.sim.state import NEED_ROOM
 
 @kernel
 def ask(S: Any, W: Any, j: int, priority: int, count: int, mb: int, vc: int, now: int) -> Any:
-    """Set the outstanding total of a priority; False: nothing was changed (no room, or the job cannot be)."""
+    """Set the outstanding total of a priority; return False if nothing changed (no room, or the job is impossible)."""
     g, job = W.g[0], W.jobs[j]
     if job.failed == 1:
         return False

@@ -1,7 +1,7 @@
-"""What an application's attempt asks for and holds, in any scheduler: its asks, its containers, its end.
+"""What an attempt of an application asks for and holds, in any scheduler: its asks, its containers and its end.
 
-Facts: SchedulerApplicationAttempt, AppSchedulingInfo, AbstractYarnScheduler of Hadoop 3.4.2, which the
-schedulers share there, too. What a change means for queues and users is in each scheduler's package (`ops`).
+Follows SchedulerApplicationAttempt, AppSchedulingInfo and AbstractYarnScheduler of Hadoop 3.4.2, which Hadoop's
+schedulers share, too. The effect of a change on queues and users is in the package of each scheduler (`ops`).
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -31,7 +31,7 @@ from harness.sim.state import COMPLETED
 
 @kernel
 def _set_ask(s: Any, i: int, r: int, count: int, mb: int, vcores: int) -> None:
-    """So many containers of this size are outstanding under an ask from now on."""
+    """Set the number of outstanding containers of an ask, and their size."""
     settle_given(s, r)
     g, e = s.g[0], s.r[r]
     if count > 0:
@@ -46,7 +46,7 @@ def _set_ask(s: Any, i: int, r: int, count: int, mb: int, vcores: int) -> None:
 
 @kernel
 def put(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> int:
-    """The same of what is asked for under a key, by an ask that is made or dropped; the ask, or -1: there is none."""
+    """Set what is asked for under a key, making or dropping the ask; return the ask, or -1 if there is none."""
     r = find_ask(s.r, s.a[i], priority, alloc_id)
     if r < 0 and count > 0:
         r = ops.put_ask(s, i, priority, alloc_id)
@@ -61,7 +61,7 @@ def put(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcore
 
 @kernel
 def give_back(s: Any, c: int) -> None:
-    """The request of a container that its AM never fetched is outstanding again, with the size it had."""
+    """Restore the request of a container that its AM never fetched, with the size that it had."""
     x = s.c[c]
     r = find_ask(s.r, s.a[x.app], x.priority, x.alloc_id)
     count = s.r[r].count + 1 if r >= 0 else x.ask_count
@@ -75,7 +75,7 @@ def give_back(s: Any, c: int) -> None:
 
 @kernel
 def _usage_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> Any:
-    """A leaf's usage is about to change by so much (called before the change): it waits anew from here."""
+    """Announce that the usage of a leaf is about to change by this much; the leaf's waiting time restarts here."""
     if delta_mb > 0 or delta_vcores > 0:
         x = s.x[leaf]
         begun = max(x.backlog_ms, x.last_start_ms)
@@ -87,7 +87,7 @@ def _usage_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int
 
 @kernel
 def change_usage(s: Any, i: int, now: int, mb: int, vcores: int) -> None:
-    """Usage of an application, its queues and the cluster, by a container more (or less, if negative)."""
+    """Add one container to the usage of an application, its queues and the cluster (remove it, if negative)."""
     g, x = s.g[0], s.a[i]
     if g.hooks != 0:
         _usage_changed(s, x.q, now, mb, vcores)
@@ -106,7 +106,7 @@ def change_usage(s: Any, i: int, now: int, mb: int, vcores: int) -> None:
 
 @kernel
 def grant(s: Any, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> int:
-    """Application i's ask r is served by a container on a node where it fits; the slot of the container."""
+    """Serve application i's ask r with a container on a node where it fits; return the slot of the container."""
     g, ask = s.g[0], s.r[r]
     c = new_container(s, i, ni, mb, vcores, now)
     e = s.c[c]
@@ -125,7 +125,7 @@ def grant(s: Any, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reser
 
 @kernel
 def complete(s: Any, c: int, why: int, now: int, killed: bool) -> None:
-    """AbstractYarnScheduler.completedContainer for a container that is live or was (`killed`: not by itself)."""
+    """AbstractYarnScheduler.completedContainer for a live or ended container (`killed`: it did not end by itself)."""
     x = s.c[c]
     if x.live == 1:
         end_container(s, c)
@@ -144,7 +144,7 @@ def complete(s: Any, c: int, why: int, now: int, killed: bool) -> None:
 
 @kernel
 def begin_attempt(s: Any, i: int, now: int) -> None:
-    """An attempt that has asked for nothing and holds nothing."""
+    """Start an attempt that has asked for nothing and holds nothing."""
     g, x = s.g[0], s.a[i]
     g.serial += 1
     x.attempt += 1
@@ -157,7 +157,7 @@ def begin_attempt(s: Any, i: int, now: int) -> None:
 
 @kernel
 def end_attempt(s: Any, i: int, why: int, now: int) -> None:
-    """The attempt's live containers are killed, its reservations given up, its asks dropped."""
+    """End an attempt: kill its live containers, give up its reservations, drop its asks."""
     x = s.a[i]
     n = by_hash(s, x.live_head, True, x.live_cap, s.work, 0)
     for k in range(n):

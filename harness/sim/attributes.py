@@ -1,6 +1,6 @@
-"""A plan's attributes put into an allocation file's values: weights, minimum and maximum shares, scheduling policies.
+"""Merges a plan's attributes into an allocation file: weights, minimum and maximum shares, scheduling policies.
 
-What the file says besides stays. The same for a run's start, and for what a controller writes while it runs.
+Everything else in the file stays. The same code serves the start of a run and a controller's writes during the run.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FLOAT32 = struct.Struct("<f")
 
 
 def with_attributes(allocations: AllocationFile, wanted: Attributes) -> AllocationFile:
-    """The file with these attributes (weights as float32) instead of its own."""
+    """Return the file with these attributes (weights as float32) in place of its own."""
     settings: dict[str, QueueSettings] = dict(allocations.settings)
 
     def of(queue: str) -> QueueSettings:

@@ -9,13 +9,13 @@ from harness.sim.kernel import kernel
 
 @kernel
 def _share(x: int, total: int) -> float:
-    """Infinite where the cluster has nothing."""
+    """Return used / total; infinite where the cluster has nothing of the resource."""
     return x / total if total != 0 else np.inf
 
 
 @kernel
 def dominant_compare(total_mb: int, total_vcores: int, mb: int, vcores: int, to_mb: int, to_vcores: int) -> int:
-    """DominantResourceCalculator.compare within a cluster of that size: 1, 0 or -1."""
+    """DominantResourceCalculator.compare within a cluster of the given size: returns 1, 0 or -1."""
     if mb == to_mb and vcores == to_vcores:
         return 0
     if total_mb == 0 and total_vcores == 0:
@@ -34,7 +34,7 @@ def dominant_compare(total_mb: int, total_vcores: int, mb: int, vcores: int, to_
 
 @kernel
 def top_share(mb: int, vcores: int, total_mb: int, total_vcores: int) -> float:
-    """The dominant share of a cluster of that size."""
+    """Return the dominant share within a cluster of the given size."""
     top = 0.0
     if total_mb != 0:
         top = max(top, mb / total_mb)

@@ -1,9 +1,9 @@
-"""What the virtual time asks of the scheduler, kept as a decision script: a run that Hadoop's own class can repeat.
+"""Records the simulator's calls of the scheduler as a decision script, so that Hadoop's own class can repeat a run.
 
-Compiled code notes each call of the scheduler's kernels that had an effect, in their order; `Calls` turns the notes
-into the events of a decision script (``yarnfair decide``, tests/oracle). So not only the scheduler but also the use
-that the virtual time makes of it can be held against Hadoop. Heartbeats that were passed over are in the script too:
-that they change nothing is checked with it.
+Compiled code notes each call of a scheduler kernel that had an effect, in order; `Calls` turns the notes into the
+events of a decision script (``yarnfair decide``, tests/oracle). This compares with Hadoop not only the scheduler, but
+also how the simulator calls it. The script includes heartbeats that the simulator skipped, which checks that they
+change nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ C_JOIN, C_LEAVE, C_UPDATE, C_HEARTBEAT, C_EXIT, C_APP, C_ASK, C_RELEASE, C_END, 
 
 #: A node offers other resources, or is decommissioned gracefully.
 C_RESIZE, C_DRAIN = 13, 14
-#: A MapReduce master's decision, in three notes: no calls of the scheduler, but what its headroom belongs to.
+#: A decision of a MapReduce master, in three notes: not a call of the scheduler, but it depends on the headroom.
 C_MAPS, C_REDUCES, C_DECIDED = range(10, 13)
 _DECISION = {
     C_MAPS: ("app", "maps", "completed", "waiting_maps", "held_maps"),
@@ -35,7 +35,7 @@ _DECISION = {
 
 @kernel
 def note(W: Any, now: int, kind: int, a: int, b: int, c: int, d: int, e: int) -> Any:
-    """Keep one call (nothing is done unless the run is recorded); the caller of the loop has made room."""
+    """Note one call, if the run is recorded; the caller of the loop has reserved the space."""
     g = W.g[0]
     if g.record_calls == 0:
         return
@@ -48,13 +48,13 @@ def note(W: Any, now: int, kind: int, a: int, b: int, c: int, d: int, e: int) ->
 
 @kernel
 def most_calls(W: Any) -> Any:
-    """As many calls as one turn of the loop may note."""
+    """Return the largest number of calls that one turn of the loop may note."""
     g = W.g[0]
     return g.live_runs + len(W.jobs) + g.ring_n * (2 + g.update_ms // g.node_hb_ms) + 2 * MAX_STAGES + 64
 
 
 class Calls:
-    """Notes of one run, and the script that they make."""
+    """The notes of one run, and the script made from them."""
 
     def __init__(self, conf: Mapping[str, str], allocations: AllocationFile, nodes: Sequence[NodeSpec]) -> None:
         self.names = [node.name for node in nodes]
@@ -66,20 +66,20 @@ class Calls:
             "nodes": [{"name": n.name, "rack": n.rack, "memory_mb": n.memory_mb, "vcores": n.vcores} for n in nodes],
             "events": self.events,
         }
-        #: What MapReduce's masters were told and decided; ``at``: before which event.
+        #: What MapReduce masters were told and decided; ``at``: the index of the event that follows.
         self.masters: list[dict[str, int]] = []
         self._jobs: dict[int, JobSpec] = {}
 
     def add_job(self, row: int, job: JobSpec) -> None:
-        """A job was read."""
+        """Record a job that was read."""
         self._jobs[row] = job
 
     def reload(self, now_ms: int, allocations: AllocationFile) -> None:
-        """An allocation file takes effect; what was noted before has been taken."""
+        """Record that an allocation file takes effect; earlier notes have already been taken."""
         self.events.append({"t": now_ms, "reload": _text(allocations)})
 
     def take(self, world: W) -> None:
-        """Take the notes out of the world."""
+        """Move the notes from the world into this object."""
         g = world.g
         for entry in world.calls[: int(g["calls_n"][0])].tolist():
             names = _DECISION.get(entry[1])
@@ -92,7 +92,7 @@ class Calls:
         g["calls_n"] = 0
 
     def room(self, world: W) -> W:
-        """The world with room for what one turn of the loop may note, and to spare."""
+        """Return the world with more space than one turn of the loop can need for its notes."""
         size = len(world.calls)
         while size < 2 * int(most_calls(world)):
             size *= 2
@@ -127,7 +127,7 @@ class Calls:
 
 
 def _text(allocations: AllocationFile) -> str:
-    """The allocation file's XML; a file that was made from values may lack the root's settings, which one read has."""
+    """Return the allocation file as XML; write out root's settings, which a file that was made from values may lack."""
     from harness.yarn.fair.parse import parse_allocations
     from harness.yarn.fair.render import render_allocations
 

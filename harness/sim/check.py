@@ -1,4 +1,4 @@
-"""What a run of the simulator cannot be made of: one line each that says what and how to mend it."""
+"""Finds setups that no run can be made of: one line each, with the problem and a hint."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.sim.setup import SimSetup
 def _check_changes(node: NodeSpec, where: str) -> None:
     before = node.join_s
     for change in node.changes:
-        # Within a millisecond events happen by kind.
+        # Events of the same millisecond are ordered by kind.
         if not (before + 1e-3 <= change.at_s <= (1e9 if node.leave_s is None else node.leave_s)):
             hint = "give times in order, apart by a millisecond, from when it joins until it leaves"
             raise InputError(f"it changes at {change.at_s:g} s", where=where, hint=hint)
@@ -25,7 +25,7 @@ def _check_changes(node: NodeSpec, where: str) -> None:
 
 
 def check_setup(setup: SimSetup) -> None:
-    """Raises InputError for what no run can be made of."""
+    """Raise InputError if no run can be made of the setup."""
 
     def refuse(what: str, hint: str) -> InputError:
         return InputError(what, hint=hint)

@@ -1,4 +1,4 @@
-"""Compiles all that a run needs, once after an installation or a change of the engine.
+"""Compiles everything that a run needs, once after an installation or a change of the engine.
 
 One process compiles; others that want it meanwhile wait (`compile_engine`). Where there is a second core, a second
 process does half of the work. Where the code is kept is decided in `harness.base.machine_code`.
@@ -24,14 +24,15 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-#: What a user is told meanwhile.
+#: What users are told during compilation.
 COMPILING = "the simulator is compiled first, once after an installation or a change of it: some half a minute"
 
 
 def kernels_of(scheduler: str, which: int) -> tuple[CompiledKernel, ...]:
-    """What a run on a scheduler calls, in two halves that share little (0, 1), and what needs both (2).
+    """Return the kernels that a run on a scheduler calls: two halves that share little (0, 1), and the rest (2).
 
-    Each kernel is on disk as soon as it is compiled: what one half has finished the other takes from there.
+    The rest needs kernels of both halves. Each kernel is stored on disk as soon as it is compiled, so one half can load
+    what the other half has finished.
     """
     from harness.sim import apps, events, loop, nodes
     from harness.sim.interfaces import CompiledKernel, simulated
@@ -57,7 +58,7 @@ def kernels_of(scheduler: str, which: int) -> tuple[CompiledKernel, ...]:
 
 
 def compile_part(scheduler: str, which: int) -> None:
-    """Compile one half of what a run on a scheduler needs (2: what needs both)."""
+    """Compile one part of what a run on a scheduler needs (0 and 1: the halves; 2: what needs both)."""
     from numba.core import types
 
     from harness.sim.interfaces import simulated
@@ -76,10 +77,10 @@ def compile_part(scheduler: str, which: int) -> None:
 
 
 def _compile_all(scheduler: str) -> None:
-    """Compile all parts, two at once where there are cores for it.
+    """Compile all parts, two at a time where there are cores for it.
 
-    In programs of their own: a signal that ends the command meanwhile (Ctrl-C, a time limit) is heard by Python only
-    between two steps of the compiler, which may take many seconds.
+    Each part is compiled in a separate process: Python handles a signal (Ctrl-C, a time limit) only between two steps
+    of the compiler, which may take many seconds.
     """
     waves = ((0, 1), (2,)) if len(os.sched_getaffinity(0)) > 1 else ((0,), (1,), (2,))
     for wave in waves:
@@ -102,7 +103,7 @@ def _compile_all(scheduler: str) -> None:
 
 
 def _compile_elsewhere(scheduler: str, part: int) -> subprocess.Popen[bytes] | None:
-    """A program that compiles one part, and ends with this process; None where none can be started."""
+    """Start a process that compiles one part and ends with this process; return None where none can be started."""
     code = (
         f"from harness.base.ties import end_with; end_with({os.getpid()});"
         f"from harness.sim.compiled import compile_part; compile_part({scheduler!r}, {part})"
@@ -114,7 +115,7 @@ def _compile_elsewhere(scheduler: str, part: int) -> subprocess.Popen[bytes] | N
 
 
 def once(folder: Path, work: Callable[[], None], mark: str = "whole") -> bool:
-    """Do some work once for a folder, whoever comes first; others wait until it is done. Whether it was done here."""
+    """Do some work once per folder; other processes wait for it. Return whether this process did the work."""
     done = folder / mark
     if done.exists():
         return False
@@ -127,24 +128,25 @@ def once(folder: Path, work: Callable[[], None], mark: str = "whole") -> bool:
             done.touch()
             return True
     except OSError:
-        return False  # nothing can be kept here: each process compiles what it needs
+        return False  # nothing can be stored here: each process compiles what it needs
 
 
 def _mark(scheduler: str) -> str:
-    """The file that says that a scheduler's engine is compiled."""
+    """Return the name of the file that marks a scheduler's engine as compiled."""
     return f"whole-{scheduler}"
 
 
 def is_compiled(scheduler: str = "fair") -> bool:
-    """Whether a run needs to compile nothing."""
+    """Return whether everything that a run needs is compiled already."""
     folder = kept_in()
     return folder is not None and (folder / _mark(scheduler)).exists()
 
 
 def compile_engine(scheduler: str = "fair") -> None:
-    """Compile all that a run needs, unless that was done; beside another process that does it, wait.
+    """Compile everything that a run needs, unless it is compiled already or another process is compiling it.
 
-    Where something has to be compiled, or waited for, the user is told (`harness.base.machine_code.announce_with`).
+    In the latter case, wait for that process. The user is told when something has to be compiled or waited for
+    (`harness.base.machine_code.announce_with`).
     """
     folder = kept_in()
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):

@@ -15,7 +15,7 @@ _LONG_MAX = 2**63 - 1
 
 
 class Conf:
-    """yarn-site properties, read as Hadoop's Configuration reads them; InputError where Hadoop would throw."""
+    """yarn-site properties, read as Hadoop's Configuration reads them. Raises InputError where Hadoop would throw."""
 
     def __init__(self, properties: Mapping[str, Any]) -> None:
         self._properties = properties
@@ -59,7 +59,7 @@ class Conf:
         return parse_boolean(self._text(name) or "", default)
 
     def size(self, resource: str, name: str, default: int) -> int:
-        """An allocation increment: ``yarn.resource-types.R.increment-allocation`` before the older name."""
+        """Return an allocation increment; ``yarn.resource-types.R.increment-allocation`` overrides the older name."""
         text = self._text(f"yarn.resource-types.{resource}.increment-allocation")
         if text is None:
             return self.integer(name, default, _LONG_MAX)

@@ -1,6 +1,6 @@
-"""Containers on their nodes, and the log: what the simulated schedulers do alike.
+"""Containers on their nodes, and the log: code that all simulated schedulers share.
 
-The state `s` is any scheduler's: its records of containers, nodes, asks and of the log have the same fields.
+The state `s` may be any scheduler's: its records of containers, nodes, asks and log entries have the same fields.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -17,12 +17,12 @@ from harness.sim.kernel import kernel
 from harness.sim.lists import chained, keyed, linked, pool
 from harness.sim.state import IGNORED, MUT_HASHORDER, RESERVED, UNRESERVED, WORLD
 
-#: An application's live containers, those on a node, and an application's asks.
+#: Lists: an application's live containers, the containers on a node, and an application's asks.
 _into_live, _out_of_live = linked("live_head", "live_tail", "a_prev", "a_next")
 _onto_node, _off_node = linked("c_head", "c_tail", "n_prev", "n_next")
 find_ask, _into_asks = keyed("req_head")
 _out_of_asks = chained("req_head", "next")
-#: Free slots of applications, containers and asks.
+#: Pools of free slots of applications, containers and asks.
 _take_app, free_app = pool("free_app", "free_next", "n_free_app", kept="alive serial id")
 _take_container, _free_container = pool("free_c", "free_next", "n_free_c", kept="alive serial")
 _take_ask, _free_ask = pool("free_r", "next", "n_free_r")
@@ -30,9 +30,9 @@ _take_ask, _free_ask = pool("free_r", "next", "n_free_r")
 
 @kernel
 def log(s: Any, now: int, kind: int, app: int, node: int) -> int:
-    """A new log record, its fields 0 but for these. The caller has reserved it.
+    """Append a log record whose other fields are 0. The caller has reserved its space.
 
-    Where the simulated world follows the scheduler (``G.hooks``), a record holds what that reads, and no more.
+    If the simulated world reads the log (``G.hooks``), the record holds only the fields that the world reads.
     """
     k = s.g[0].n_log
     if k >= len(s.log):
@@ -51,7 +51,7 @@ def log(s: Any, now: int, kind: int, app: int, node: int) -> int:
 
 @kernel
 def log_container(s: Any, now: int, kind: int, c: int, why: int) -> int:
-    """A log record about a container."""
+    """Append a log record about a container."""
     x = s.c[c]
     k = log(s, now, kind, x.app, x.node)
     e = s.log[k]
@@ -64,7 +64,7 @@ def log_container(s: Any, now: int, kind: int, c: int, why: int) -> int:
 
 @kernel
 def is_launched(s: Any, c: int) -> bool:
-    """Whether the node has reported the container as launched."""
+    """Return whether the node has reported the container as launched."""
     x = s.c[c]
     if x.launched == 1:
         return True
@@ -80,7 +80,7 @@ def is_launched(s: Any, c: int) -> bool:
 
 @kernel
 def report_done(s: Any, c: int, heartbeats: int) -> None:
-    """The node will report the container completed at its `heartbeats`-th heartbeat from now."""
+    """Let the node report the container as completed at its `heartbeats`-th heartbeat from now."""
     x = s.c[c]
     node = s.n[x.node]
     x.done, x.hb_left, x.d_next = 1, heartbeats, -1
@@ -94,7 +94,7 @@ def report_done(s: Any, c: int, heartbeats: int) -> None:
 
 @kernel
 def free_if_gone(s: Any, c: int) -> None:
-    """Recycle a container's slot once nobody refers to it."""
+    """Free a container's slot once nothing refers to it."""
     x = s.c[c]
     if x.alive == 1 and x.live == 0 and x.on_node == 0 and x.done == 0 and x.kill_due == 0:
         x.alive = 0
@@ -103,7 +103,7 @@ def free_if_gone(s: Any, c: int) -> None:
 
 @kernel
 def node_release(s: Any, c: int, by_node: bool) -> None:
-    """SchedulerNode.releaseContainer: a launched container's space is free only when the node says so."""
+    """SchedulerNode.releaseContainer: a launched container's space is freed only when the node reports its end."""
     x = s.c[c]
     if x.on_node == 0:
         return
@@ -120,7 +120,7 @@ def node_release(s: Any, c: int, by_node: bool) -> None:
 
 @kernel
 def settle_given(s: Any, r: int) -> None:
-    """An ask is replaced or gone: the container that had given it back keeps the count that it had."""
+    """Store the count of a replaced or dropped ask in the container whose recovered request it was."""
     e = s.r[r]
     if e.given >= 0:
         if s.c[e.given].serial == e.given_serial:
@@ -130,7 +130,7 @@ def settle_given(s: Any, r: int) -> None:
 
 @kernel
 def log_reservation(s: Any, now: int, kind: int, ni: int) -> None:
-    """A log record about a node's reservation."""
+    """Append a log record about a node's reservation."""
     node = s.n[ni]
     k = log(s, now, kind, node.res_app, ni)
     e = s.log[k]
@@ -145,7 +145,7 @@ def log_reservation(s: Any, now: int, kind: int, ni: int) -> None:
 
 @kernel
 def hold(s: Any, i: int, r: int, ni: int, now: int) -> None:
-    """A node is reserved for application i's ask r; uses up a container id."""
+    """Reserve a node for application i's ask r; this uses up a container id."""
     g, x, node, ask = s.g[0], s.a[i], s.n[ni], s.r[r]
     x.cid += 1
     x.n_reserved += 1
@@ -157,7 +157,7 @@ def hold(s: Any, i: int, r: int, ni: int, now: int) -> None:
 
 @kernel
 def let_go(s: Any, ni: int, now: int) -> int:
-    """A node is reserved no longer; the application that it was reserved for."""
+    """Remove a node's reservation; return the application that the node was reserved for."""
     node = s.n[ni]
     log_reservation(s, now, UNRESERVED, ni)
     i = node.res_app
@@ -168,7 +168,7 @@ def let_go(s: Any, ni: int, now: int) -> int:
 
 @kernel
 def new_app(s: Any, q: int, user: int, app_id: int, managed: int) -> int:
-    """A slot for an application that comes into a leaf; the caller has made sure of room."""
+    """Return a new slot for an application that arrives in a leaf; the caller has reserved the space."""
     i = _take_app(s.a, s.g[0])
     x = s.a[i]
     x.q, x.user, x.id, x.managed = q, user, app_id, managed
@@ -178,7 +178,7 @@ def new_app(s: Any, q: int, user: int, app_id: int, managed: int) -> int:
 
 @kernel
 def node_maximum(s: Any) -> None:
-    """ClusterNodeTracker's largest node, per resource."""
+    """Set the maximum over all nodes of each resource (ClusterNodeTracker)."""
     g = s.g[0]
     g.node_max_mb, g.node_max_vcores, g.node_max_known = -1, -1, 0
     for k in range(len(s.n)):
@@ -190,7 +190,7 @@ def node_maximum(s: Any) -> None:
 
 @kernel
 def container_exit(s: Any, c: int) -> int:
-    """A container exits by itself; its node reports it at its next heartbeat, before that one assigns."""
+    """Let a container exit by itself; its node reports this at its next heartbeat, before that heartbeat assigns."""
     x = s.c[c]
     if x.alive == 0 or x.live == 0 or x.finishing == 1 or x.acquired == 0:
         return IGNORED
@@ -203,7 +203,7 @@ def container_exit(s: Any, c: int) -> int:
 
 @kernel
 def link_ask(s: Any, i: int, priority: int, alloc_id: int) -> int:
-    """A new ask (count 0) at its place in an application's list; the caller has made sure of room."""
+    """Insert a new ask (count 0) into an application's list, in order; the caller has reserved the space."""
     g, x = s.g[0], s.a[i]
     r = _take_ask(s.r, g)
     e = s.r[r]
@@ -212,7 +212,7 @@ def link_ask(s: Any, i: int, priority: int, alloc_id: int) -> int:
     g.req_seq += 1
     _into_asks(s.r, x, r)
     x.n_req += 1
-    # The hash table that Hadoop keeps asks in: its size decides the order in which preemption looks at them.
+    # Capacity of the hash table in which Hadoop keeps asks: it decides the order in which preemption visits them.
     while 4 * x.n_req >= 3 * x.req_cap:
         x.req_cap *= 2
     return r
@@ -220,7 +220,7 @@ def link_ask(s: Any, i: int, priority: int, alloc_id: int) -> int:
 
 @kernel
 def unlink_ask(s: Any, i: int, r: int) -> None:
-    """An ask out of an application's list, its slot free again."""
+    """Remove an ask from its application's list and free its slot."""
     settle_given(s, r)
     x = s.a[i]
     _out_of_asks(s.r, x, r)
@@ -230,7 +230,7 @@ def unlink_ask(s: Any, i: int, r: int) -> None:
 
 @kernel
 def new_container(s: Any, i: int, ni: int, mb: int, vcores: int, now: int) -> int:
-    """A container of application i that runs on a node from now on; the caller has made sure of room."""
+    """Create a container of application i that runs on a node from now on; the caller has reserved the space."""
     g, x, node = s.g[0], s.a[i], s.n[ni]
     c = _take_container(s.c, g)
     e = s.c[c]
@@ -262,7 +262,7 @@ def new_container(s: Any, i: int, ni: int, mb: int, vcores: int, now: int) -> in
 
 @kernel
 def end_container(s: Any, c: int) -> None:
-    """A live container lives no longer: it is out of its application's list, and on its node until that is told."""
+    """End a live container: remove it from its application's list; it stays on its node until the node reports it."""
     x = s.c[c]
     a = s.a[x.app]
     if is_launched(s, c):
@@ -275,7 +275,7 @@ def end_container(s: Any, c: int) -> None:
 
 @kernel
 def forget_reports(s: Any, ni: int, n: int) -> None:
-    """What a lost node had to report; its `n` containers in `work` are recycled."""
+    """Drop the pending reports of a lost node, and free the slots of its `n` containers in `work`."""
     node = s.n[ni]
     while node.done_head >= 0:
         c = node.done_head
@@ -289,7 +289,7 @@ def forget_reports(s: Any, ni: int, n: int) -> None:
 
 @kernel
 def join(s: Any, ni: int) -> None:
-    """A node is one of the cluster's, empty."""
+    """Add an empty node to the cluster."""
     g, node = s.g[0], s.n[ni]
     node.alive, node.avail_mb, node.avail_vcores = 1, node.total_mb, node.total_vcores
     node.hb, node.n_launch, node.c_head, node.c_tail, node.n_c, node.map_cap = 0, 0, -1, -1, 0, 16
@@ -304,9 +304,10 @@ def join(s: Any, ni: int) -> None:
 
 @kernel
 def by_hash(s: Any, first: int, of_app: bool, cap: int, work: np.ndarray, at: int) -> int:
-    """Containers of a node (or an application) in the order of a Java hash table of `cap` buckets.
+    """Write the containers of a node (or an application) in the order of a Java hash table of `cap` buckets.
 
-    Written to work[at:]; the number of them. In a bucket they stand in order of insertion. Hash: ContainerId.hashCode.
+    They are written to work[at:]; returns their number. Within a bucket they are in order of insertion. The hash is
+    ContainerId.hashCode.
     """
     n, c = 0, first
     while c >= 0:

@@ -1,8 +1,8 @@
-"""Decision scripts: what nodes and applications do, step by step, and what a scheduler decides; no model of time.
+"""Decision scripts: step by step, what nodes and applications do and what a scheduler decides; without a model of time.
 
-The script's and the answer's format is that of tests/oracle (Hadoop's own classes driven by the same script); here
-only its base events exist: what the oracle can do by itself (durations, ends) must be written out as events. What only
-one scheduler has is in its package (`harness.sim.fair.decide` and its siblings).
+A script and its answer have the format of tests/oracle, which drives Hadoop's own classes with the same script. Only
+the oracle's base events exist here: events that the oracle can generate itself (durations, ends) must be written out.
+Events of a single scheduler are in its package (`harness.sim.fair.decide` and the others).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Node:
 
 @dataclass(slots=True)
 class App:
-    """An application of a script: its name, slot in the state (-1: not accepted), and master's demand (MiB, vcores)."""
+    """An application of a script: its name, slot in the state (-1: not accepted), and AM container (MiB, vcores)."""
 
     name: str
     slot: int
@@ -53,21 +53,20 @@ class App:
 
 
 class Decider(ABC):
-    """Runs a script on one scheduler's engine. `decider` takes a script for any.
+    """Runs a script on one scheduler's engine. The function `decider` chooses the class for a script.
 
     Parameters
     ----------
     script : the parsed JSON document.
-    mutations : features of the engine that are switched off (the scheduler's state.MUT_*), for the tests that must
-        notice.
+    mutations : features of the engine to switch off (MUT_* of the scheduler's state), for tests that must fail then.
 
-    Raises InputError for a script that cannot be used.
+    Raises InputError for an invalid script.
     """
 
-    #: The lists of its answer, and the events it knows in the oracle's order.
+    #: The lists of the answer, and the known events in the oracle's order.
     lists: ClassVar[tuple[str, ...]]
     kinds: ClassVar[tuple[str, ...]]
-    #: Why an application is refused by a leaf; whether one under a name in use takes a number all the same.
+    #: Why a leaf refuses an application; whether an application refused for its used name still takes a number.
     refusal: ClassVar[str]
     counts_in_use: ClassVar[bool]
 
@@ -95,7 +94,7 @@ class Decider(ABC):
         self.apps: dict[str, App] = {}
         self.by_id: dict[int, str] = {}
         self.containers: dict[tuple[int, int], tuple[int, int]] = {}  # (app id, n) -> slot, serial
-        self.reserved: dict[int, dict[str, Any]] = {}  # node -> its reservation as last seen
+        self.reserved: dict[int, dict[str, Any]] = {}  # node -> its reservation at the last look
         self.now = 0
         self.n_events = 0
 
@@ -133,7 +132,7 @@ class Decider(ABC):
     # ---- running it
 
     def run(self) -> dict[str, Any]:
-        """All lists of the oracle's answer, and ``meta``."""
+        """Return all lists of the oracle's answer, and ``meta``."""
         for index, raw in enumerate(self._list("events")):
             event = Event(index, raw)
             if event.t < self.now:
@@ -153,7 +152,7 @@ class Decider(ABC):
         return {}
 
     def _call(self, kernel: Callable[..., int], *args: Any) -> int:
-        """A kernel, repeated with more room as long as it asks for it."""
+        """Call a kernel; make room and repeat the call as long as it returns NEED_ROOM."""
         while True:
             answer = kernel(self.sched.S, *args)
             if answer != st.NEED_ROOM:
@@ -161,7 +160,7 @@ class Decider(ABC):
             self.sched.grow()
 
     def _kills(self, up_to: int) -> None:
-        """Let what is due up to a time happen, in schedulers that preempt."""
+        """Carry out the kills that are due up to a time, in schedulers that preempt."""
         return
 
     def _dispatch(self, event: Event) -> None:
@@ -242,13 +241,13 @@ class Decider(ABC):
         return {}
 
     def _other(self, entry: Any, name: str) -> None:
-        """A kind of log record that only one scheduler has."""
+        """Handle a kind of log record that only one scheduler has."""
         raise NotImplementedError
 
     # ---- events
 
     def _tell(self, event: Event, key: str, kernel: Callable[..., int], why: str) -> None:
-        """What happens to the node that an event names; `why`: it cannot."""
+        """Apply an event to the node that it names; `why`: the reason in the answer if that is impossible."""
         slot = self.sched.node_slots.get(event.text(event.raw, key))
         if slot is None or self._call(kernel, slot, self.now) == st.IGNORED:
             self._skip(event.raw, why)
@@ -266,7 +265,7 @@ class Decider(ABC):
     def _on_node(self, event: Event) -> None:
         slot = self.sched.node_slots.get(event.text(event.raw, "node"))
         if slot is not None and not int(self.sched.S.n["alive"][slot]):
-            # It registers with what it has by itself.
+            # It registers with its own resources.
             own = self.nodes[slot]
             self.sched.S.n["total_mb"][slot], self.sched.S.n["total_vcores"][slot] = own.memory_mb, own.vcores
         self._tell(event, "node", nodes.add_node, "unknown node or already registered")
@@ -292,7 +291,7 @@ class Decider(ABC):
         g = self.sched.S.g[0]
         app_id = event.amount(raw, "id") if "id" in raw else int(g["next_app_id"])
         if self.counts_in_use or name not in self.apps:
-            # As the oracles count: an explicit id moves the counter on as well, even if the application is refused.
+            # As in the oracles, an explicit id advances the counter even if the application is refused.
             g["next_app_id"] = max(int(g["next_app_id"]) + 1, app_id + 1)
         if name in self.apps:
             self._skip(raw, "name in use")
@@ -316,7 +315,10 @@ class Decider(ABC):
 
     @abstractmethod
     def _submit(self, event: Event, leaf: int, user: str, *application: int) -> int:
-        """Its slot, or REJECTED. Given are whether it has an AM, that one's MB and vcores (-1: none), its id."""
+        """Submit an application; return its slot, or REJECTED.
+
+        Parameters: AM or not, its MB and vcores (-1: none), its id.
+        """
 
     def _on_ask(self, event: Event) -> None:
         app = self._live(event, "ask", "no such app" if event.raw.get("ask") not in self.apps else "app gone")
@@ -339,14 +341,14 @@ class Decider(ABC):
         self._fetch(app)
 
     def _refuses(self, app: App, requests: list[tuple[int, int, int]]) -> bool:
-        """Whether the AMS refuses (count, mb, vcores) because of the queue."""
+        """Return whether the AMS refuses an ask (count, mb, vcores) because of the queue."""
         return False
 
     def _fetch(self, app: App) -> None:
         nodes.pull(self.sched.S, app.slot)
 
     def _container(self, event: Event, key: str) -> tuple[App, int] | None:
-        """(application, slot) of the container that an event names; None: it is not there, which is noted."""
+        """Return (application, slot) of an event's container; if it does not exist, note that and return None."""
         inner = event.inner(key)
         app, n = self.apps.get(event.text(inner, "app")), event.integer(inner, "n")
         app_id = next((i for i, name in self.by_id.items() if app is not None and name == app.name), -1)
@@ -402,25 +404,25 @@ class Decider(ABC):
 
     @abstractmethod
     def _figures(self, app: App) -> dict[str, Any]:
-        """An application's."""
+        """Return the values of an application."""
 
     @abstractmethod
     def _queues(self) -> dict[str, Any]:
-        """Path -> the queue's figures."""
+        """Return the values of each queue by its path."""
 
 
 def resources(record: Any, *names: str, **renamed: str) -> dict[str, Any]:
-    """Amounts of a record, NAME_mb and NAME_vcores; ``renamed``: the name to show -> the record's."""
+    """Return the fields NAME_mb and NAME_vcores of a record; ``renamed``: name in the answer -> name in the record."""
     found = {}
     for shown, name in [*zip(names, names, strict=True), *renamed.items()]:
         found[f"{shown}_mb"] = int(record[f"{name}_mb"])
-        # Resource.getVirtualCores cuts what is no int.
+        # Resource.getVirtualCores truncates values beyond an int.
         found[f"{shown}_vcores"] = min(max(int(record[f"{name}_vcores"]), -(2**31)), JAVA_INT_MAX)
     return found
 
 
 def scheduler_of(script: Any) -> str:
-    """Return the name of the scheduler that a script is for: its ``scheduler``, else by the key that only one has."""
+    """Return the scheduler that a script is for: its ``scheduler``, else by the key that only one scheduler has."""
     if not isinstance(script, dict):
         return "fair"
     named = script.get("scheduler")
@@ -430,5 +432,5 @@ def scheduler_of(script: Any) -> str:
 
 
 def decider(script: Any, *, mutations: int = 0) -> ScriptDecider:
-    """What decides a script, for whichever scheduler it is."""
+    """Return the Decider for a script, whichever scheduler it is for."""
     return simulated(scheduler_of(script)).decide(script, mutations=mutations)

@@ -1,9 +1,9 @@
-"""How long a task takes, drawn when it starts and stored nowhere: a function of (run seed, job, stage, task, attempt).
+"""Task durations, drawn when a task starts and not stored: a function of (run seed, job, stage, task, attempt).
 
-Every policy therefore sees the same tasks, whatever order it runs them in, and memory does not grow with a trace.
-Random numbers are a counter-based hash (the finaliser of SplitMix64); logarithm, exponential and the inverse normal
+Every policy therefore sees the same tasks in any order of execution, and memory does not grow with a trace. Random
+numbers are a counter-based hash (the finaliser of SplitMix64); logarithm, exponential and the inverse normal
 distribution (Wichura, Algorithm AS 241, PPND16) are written out in plain IEEE arithmetic, because a C library's differ
-in the last place from machine to machine. What is drawn is here; what it is for is harness.sim.apps'.
+in the last place from machine to machine. This module draws numbers; harness.sim.apps uses them.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ import numpy as np
 
 from harness.sim.kernel import kernel
 
-#: Kinds of `harness.model.jobs.Duration`, in the order of their codes.
+#: Types of `harness.model.jobs.Duration`, in the order of their codes.
 KINDS = ("constant", "lognormal", "exponential", "uniform", "empirical", "listed")
 CONSTANT, LOGNORMAL, EXPONENTIAL, UNIFORM, EMPIRICAL, LISTED = range(6)
-#: Code of "listed" where some tasks have several attempts. The values are then where each task's attempts begin, where
-#: the last task's end (both counted from the first value), and the attempts' durations.
+#: Code of "listed" where some tasks have several attempts. The values are: the offset of each task's attempts, the
+#: offset of the end of the last task (both from the first value), and the durations of all attempts.
 ATTEMPTS = 6
 
-#: No task takes longer (some 34 years): sums of times stay far from the end of int64.
+#: Upper bound of a task's duration (some 34 years), so that sums of times stay far below the limit of int64.
 LONGEST_MS = 1 << 40
 
-#: What a draw is for: independent streams of one attempt.
+#: The purposes of draws: independent random streams of one attempt.
 STREAM_DURATION, STREAM_FAILS, STREAM_FAILS_AT, STREAM_STRAGGLES = range(4)
 
 _M1 = np.uint64(0xBF58476D1CE4E5B9)
@@ -95,13 +95,14 @@ def exp_portable(x: float) -> float:
         return 0.0
     k = math.floor(x * _LOG2_E + 0.5)
     r = (x - k * _LN2_HI) - k * _LN2_LO
-    # abs(r) < 0.347, so that r^14 / 14! is below double precision. Summed in pairs: terms do not wait for each other.
+    # abs(r) < 0.347, so that r^14 / 14! is below double precision. Summed in pairs, so that terms need not wait for
+    # each other.
     z = r * r
     low = (_PART[2] + _PART[3] * r) + (_PART[4] + _PART[5] * r) * z
     middle = (_PART[6] + _PART[7] * r) + (_PART[8] + _PART[9] * r) * z
     high = (_PART[10] + _PART[11] * r) + (_PART[12] + _PART[13] * r) * z
     p = 1.0 + (r + z * (low + (z * z) * (middle + (z * z) * high)))
-    half = int(k) // 2  # the whole power would not be a number at both ends
+    half = int(k) // 2  # the whole power would overflow or underflow
     return p * _power_of_2(half) * _power_of_2(int(k) - half)
 
 
@@ -130,7 +131,7 @@ _FAR_TAIL = (
 
 @kernel
 def _polynomial(of: Any, r: float) -> float:
-    """Summed in pairs: a term does not wait for the one before it."""
+    """Evaluate a polynomial, summed in pairs so that terms need not wait for each other."""
     square: float = r * r
     high: float = (of[0] * r + of[1]) * square + (of[2] * r + of[3])
     low: float = (of[4] * r + of[5]) * square + (of[6] * r + of[7])
@@ -139,7 +140,7 @@ def _polynomial(of: Any, r: float) -> float:
 
 @kernel
 def _fraction(of: Any, r: float) -> tuple[float, float]:
-    """Two polynomials at r: numerator and denominator."""
+    """Evaluate numerator and denominator at r."""
     return _polynomial(of[0], r), _polynomial(of[1], r)
 
 
@@ -186,7 +187,7 @@ def whole_ms(ms: float) -> int:
 
 @kernel
 def calibration_loop(table: np.ndarray, steps: int) -> int:
-    """Fixed work to compare machines by (``yarnfair bench``): a hash, a dependent access, a branch for each step."""
+    """Run fixed work to compare machines by (``yarnfair bench``): per step a hash, a dependent access and a branch."""
     z = np.uint64(1)
     mask = np.uint64(len(table) - 1)
     odd = 0

@@ -1,8 +1,8 @@
-"""State of Spark's dynamic allocation, compiled: an application's target, its idle executors, and the next look.
+"""State of Spark's dynamic allocation, compiled: an application's target, its idle executors, and the next round.
 
-``ExecutorAllocationManager`` looks every 100 ms, ``ExecutorMonitor`` counts how long an executor has been without a
-task (Spark 4.0). Here it looks only when something may have changed, at the moments at which Spark would. What it then
-asks for is harness.sim.allocation's business.
+In Spark 4.0 the ``ExecutorAllocationManager`` runs every 100 ms, and ``ExecutorMonitor`` measures how long an executor
+has been without a task. Here the manager runs only when something may have changed, at one of the times at which
+Spark's would. The resulting requests are in harness.sim.allocation.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from harness.sim.events import E_ACT, E_ALLOCATE, push
 from harness.sim.kernel import kernel
 from harness.sim.world import NEVER
 
-#: So often Spark's manager looks, and so soon its allocator asks YARN again after it has asked for more.
+#: Period of Spark's manager, and the time after which its allocator asks YARN again after a larger request.
 LOOKS_MS, ASKS_AGAIN_MS = 100, 200
 
-#: States of an executor (RUN.up): its container is granted and it starts; it takes tasks; it is to be released at the
+#: States of an executor (RUN.up): its container is granted and it starts; it takes tasks; it will be released at the
 #: master's next heartbeat.
 STARTING, UP, GOING = 0, 1, 2
 
-#: Bits of what tasks leave in their executor: shuffle files, cached blocks (of an executor RUN.keeps, of a stage
+#: Bits for data that tasks leave in their executor: shuffle files, cached blocks (of an executor RUN.keeps, of a stage
 #: STAGE.leaves).
 SHUFFLED, CACHED = 1, 2
 
 
 @kernel
 def set_target(W: Any, j: int, target: int) -> Any:
-    """Reset the state of an application: `target` executors are wanted, and none is there."""
+    """Reset the state of an application: `target` executors are wanted, and there is none yet."""
     d = W.dyn[j]
     d.target = target
     d.to_add = 1
@@ -42,7 +42,7 @@ def set_target(W: Any, j: int, target: int) -> Any:
 
 @kernel
 def look_at(W: Any, j: int, at: int) -> Any:
-    """Schedule the manager's first look at or after `at`; it looks every 100 ms."""
+    """Schedule the manager's first round at or after `at`; it runs every 100 ms."""
     d = W.dyn[j]
     at = d.zero_ms + (max(at - d.zero_ms, 0) + LOOKS_MS - 1) // LOOKS_MS * LOOKS_MS
     if at < d.next_ms:
@@ -79,7 +79,7 @@ def wake_allocator(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def waiting_tasks(W: Any, j: int) -> Any:
-    """Tasks of submitted stages that do not run."""
+    """Return the number of tasks of submitted stages that do not run."""
     n = 0
     for s in range(W.jobs[j].stages):
         st = W.stages[j, s]
@@ -90,7 +90,7 @@ def waiting_tasks(W: Any, j: int) -> Any:
 
 @kernel
 def executors_needed(W: Any, j: int) -> Any:
-    """How many executors could run all tasks that wait or run."""
+    """Return how many executors could run all tasks that wait or run."""
     n = 0
     for s in range(W.jobs[j].stages):
         st = W.stages[j, s]
@@ -101,7 +101,7 @@ def executors_needed(W: Any, j: int) -> Any:
 
 @kernel
 def backlog(W: Any, j: int, now: int) -> Any:
-    """Start the timer after which more executors are asked for, where tasks wait; stop it where none does."""
+    """Start the timer for requesting more executors if tasks wait; stop it if none waits."""
     d = W.dyn[j]
     if waiting_tasks(W, j) == 0:
         d.add_ms = NEVER
@@ -113,7 +113,7 @@ def backlog(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def submitted(W: Any, j: int, now: int) -> Any:
-    """A stage was submitted."""
+    """Update the state after a stage was submitted."""
     d = W.dyn[j]
     d.beginning = 0
     if d.add_ms == NEVER:
@@ -124,7 +124,7 @@ def submitted(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def expires_ms(W: Any, j: int, c: int) -> Any:
-    """When an executor will have been idle for too long."""
+    """Return when an executor will have exceeded its idle timeout."""
     d, run = W.dyn[j], W.runs[c]
     if run.up != UP or run.hold_ms == NEVER:
         return NEVER
@@ -140,7 +140,7 @@ def expires_ms(W: Any, j: int, c: int) -> Any:
 
 @kernel
 def idle_from(W: Any, j: int, c: int, now: int) -> Any:
-    """An executor has no task from now on; ``hold_ms`` of its container says since when."""
+    """Mark an executor as idle from now on; ``hold_ms`` of its container stores since when."""
     W.runs[c].hold_ms = now
     at = expires_ms(W, j, c)
     if at < NEVER:
@@ -149,7 +149,7 @@ def idle_from(W: Any, j: int, c: int, now: int) -> Any:
 
 @kernel
 def executor_gone(W: Any, j: int, c: int) -> Any:
-    """An executor's container has gone: given back, killed, or lost with its node."""
+    """Update the state after an executor's container has ended: released, killed, or lost with its node."""
     d, run = W.dyn[j], W.runs[c]
     if run.up == GOING:
         d.going -= 1

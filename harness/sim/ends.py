@@ -1,8 +1,8 @@
-"""Running containers of a node by when their processes end, compiled.
+"""The times at which processes on a node end, compiled.
 
-A heartbeat asks what has ended on its node since the last one, so ends lie together in memory, in blocks: the first
-record of a block has the soonest end in it that no heartbeat has found yet, and the next block; each of the others an
-end and its container. Only a node's first block may have free places.
+A heartbeat asks which containers on its node have ended since the last one, so the ends of a node are stored together
+in blocks. The first record of a block holds the earliest end in the block that no heartbeat has found yet, and the next
+block. Each other record holds an end and its container. Only a node's first block may have free places.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.sim.world import BLOCK, NEVER
 
 @kernel
 def into_node(W: Any, c: int, node: int) -> Any:
-    """A container is on a node; when it ends is not known yet."""
+    """Add a container to a node's blocks; its end is not known yet."""
     g, n, run = W.g[0], W.nodes[node], W.runs[c]
     if n.head < 0 or n.filled == BLOCK - 1:
         first = g.ends_free
@@ -35,7 +35,7 @@ def into_node(W: Any, c: int, node: int) -> Any:
 
 @kernel
 def _soonest_again(W: Any, block: int, filled: int, least: int) -> Any:
-    """A block's soonest end from `least` on (those before have been found)."""
+    """Recompute a block's earliest end that is not before `least` (earlier ones have been found)."""
     soonest = NEVER
     for at in range(block + 1, block + filled + 1):
         if least <= W.ends[at].ms < soonest:
@@ -45,7 +45,7 @@ def _soonest_again(W: Any, block: int, filled: int, least: int) -> Any:
 
 @kernel
 def out_of_node(W: Any, c: int) -> Any:
-    """A container has left its node: the last one of the first block takes its place."""
+    """Remove a container from its node's blocks; the last record of the first block takes its place."""
     g, node = W.g[0], W.nodes[W.runs[c].node]
     at, first = W.runs[c].at, node.head
     block, last = at // BLOCK * BLOCK, first + node.filled
@@ -56,7 +56,7 @@ def out_of_node(W: Any, c: int) -> Any:
     if W.ends[block].ms == gone:
         _soonest_again(W, block, node.filled if block == first else BLOCK - 1, gone)
     if block != first:
-        # Of another block, so that it may come before all that this one knew of: also before the end that has gone.
+        # A record from another block may end before every end that this block had, including the removed one.
         W.ends[block].ms = min(W.ends[block].ms, moved)
     if block != first and W.ends[first].ms == moved:
         _soonest_again(W, first, node.filled, moved)
@@ -69,7 +69,7 @@ def out_of_node(W: Any, c: int) -> Any:
 
 @kernel
 def set_end(W: Any, c: int, at_ms: int) -> Any:
-    """The process of a container on a node will exit at that time, not later than was known."""
+    """Set the time at which the process of a container exits; it is not later than a time set before."""
     W.runs[c].end_ms = at_ms
     node, at = W.nodes[W.runs[c].node], W.runs[c].at
     block = at // BLOCK * BLOCK
@@ -80,7 +80,7 @@ def set_end(W: Any, c: int, at_ms: int) -> Any:
 
 @kernel
 def ended_by(W: Any, node: int, now: int) -> Any:
-    """How many processes on a node have ended by now; their containers are in W.scratch, in the order of their ends."""
+    """Return how many processes on a node have ended by now; write their containers to W.scratch in order of end."""
     n, soonest = 0, NEVER
     first, filled = W.nodes[node].head, W.nodes[node].filled
     while first >= 0:
@@ -108,7 +108,9 @@ def ended_by(W: Any, node: int, now: int) -> Any:
 
 
 def overdue(world: Any, before_ms: int) -> NDArray[np.int64]:
-    """Find processes that ended before a time and that no heartbeat has found: there are none, or the engine errs.
+    """Find processes that ended before a time and that no heartbeat has found.
+
+    The engine has a defect if there are any.
 
     Parameters
     ----------

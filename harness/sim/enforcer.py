@@ -1,8 +1,8 @@
-"""Whose turn it is to run when an application ends or limits change, in any scheduler.
+"""Which waiting application runs next when an application ends or limits change, in any scheduler.
 
-Facts: MaxRunningAppsEnforcer of Hadoop 3.4.2, and CSMaxRunningAppsEnforcer, which is made after it. One case differs:
-where applications of the same millisecond wait both for their queue and for their user, Hadoop's Fair Scheduler can
-start one of them twice; here it starts once.
+Follows MaxRunningAppsEnforcer of Hadoop 3.4.2, and CSMaxRunningAppsEnforcer, which was modelled on it. One case
+differs: if applications of the same millisecond wait both for their queue and for their user, Hadoop's Fair Scheduler
+can start one of them twice; here it starts once.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -20,9 +20,10 @@ _NEVER = 2**63 - 1
 
 @kernel
 def update_runnability_on_app_removal(s: Any, leaf: int, user: int, now: int) -> None:
-    """updateRunnabilityOnAppRemoval: an application of a user has left a leaf; those that its place lets in run.
+    """Start the applications that may run after an application of a user has left a leaf.
 
-    One for each list that is looked at: of each leaf below the highest queue that was full, and of the user.
+    Follows updateRunnabilityOnAppRemoval. At most one starts per list: the lists of the leaves below the highest queue
+    that was full, and the list of the user.
     """
     highest, p = -1, leaf
     while p >= 0:
@@ -39,13 +40,15 @@ def update_runnability_on_app_removal(s: Any, leaf: int, user: int, now: int) ->
 
 @kernel
 def let_all_run(s: Any, now: int) -> None:
-    """updateRunnabilityOnReload: after a change of settings."""
+    """Start every application that may run after a change of settings (updateRunnabilityOnReload)."""
     _let_run(s, _gather(s, 0), False, _NEVER, now)
 
 
 @kernel
 def _gather(s: Any, top: int) -> int:
-    """The first of each list of a leaf below `top` on a way of queues with room, into work; how many.
+    """Write the first waiting application of each leaf below `top` into `work`, via queues with free slots.
+
+    Return how many.
 
     Depth first, in the order of each parent's children.
     """
@@ -73,7 +76,7 @@ def _time(s: Any, which: int) -> int:
 
 @kernel
 def _down(s: Any, heap: int, n: int, which: int) -> None:
-    """Java's PriorityQueue.siftDown from the root: its order of equal times is not that of their coming."""
+    """Java's PriorityQueue.siftDown from the root, under which equal times do not keep their order of insertion."""
     work, k = s.work, 0
     time = _time(s, which)
     while 2 * k + 1 < n:
@@ -102,9 +105,9 @@ def _up(s: Any, heap: int, k: int, which: int) -> None:
 
 @kernel
 def _let_run(s: Any, leaves: int, own: bool, most: int, now: int) -> None:
-    """updateAppsRunnability: the lists' applications in order of time, as far as there is room and at most `most`.
+    """updateAppsRunnability: start applications of the lists in order of time while limits allow it, at most `most`.
 
-    work[:leaves] has the first of each leaf's list, work[leaves] that of the user's if there is one (`own`).
+    work[:leaves] has the first application of each leaf's list; work[leaves] that of the user's list, if `own`.
     """
     work = s.work
     n = leaves + 1 if own else leaves

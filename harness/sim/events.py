@@ -10,7 +10,7 @@ from typing import Any
 from harness.base.errors import InternalError
 from harness.sim.kernel import kernel
 
-#: Kinds of events, in the order in which those of one instant happen.
+#: Kinds of events, in the order in which events of the same instant happen.
 (
     E_JOIN,  # a node comes
     E_LEAVE,  # a node goes
@@ -41,7 +41,7 @@ def kind_of(value: int) -> int:
 
 @kernel
 def use_of(value: int) -> int:
-    """Which use of the slot is meant (modulo 2**24)."""
+    """Return the use of the slot that an encoded event means (modulo 2**24)."""
     return (value >> _SLOT_BITS) & USE_MASK
 
 
@@ -53,7 +53,7 @@ def slot_of(value: int) -> int:
 
 @kernel
 def push(W: Any, time: int, kind: int, use: int, slot: int) -> None:
-    """An event of ``kind`` about the given use of a slot. The caller has reserved its place in the heap."""
+    """Push an event of ``kind`` about a given use of a slot. The caller has reserved its place in the heap."""
     t, v = W.heap_t, W.heap_v
     value = (kind << (_USE_BITS + _SLOT_BITS)) | ((use & USE_MASK) << _SLOT_BITS) | slot
     i = W.g[0].heap_n
@@ -73,7 +73,10 @@ def push(W: Any, time: int, kind: int, use: int, slot: int) -> None:
 
 @kernel
 def pop(W: Any) -> int:
-    """Take the first event off the heap (which is not empty); its packed value. Its time is ``heap_t[0]`` before."""
+    """Remove the first event of the non-empty heap; return its packed value.
+
+    Read its time from ``heap_t[0]`` before.
+    """
     t, v = W.heap_t, W.heap_v
     first = v[0]
     n = W.g[0].heap_n - 1

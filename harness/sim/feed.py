@@ -1,6 +1,6 @@
-"""Jobs on their way into a simulated run: checked, translated into records, read as virtual time goes on.
+"""Jobs on their way into a simulated run: validated, converted to records, read as virtual time proceeds.
 
-What becomes of them is harness.sim.apps' business; what is kept of them in the end, harness.sim.table's.
+harness.sim.apps runs them; harness.sim.table keeps their results.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from harness.sim.dynamic import CACHED, SHUFFLED
 from harness.sim.events import E_ARRIVE, push
 from harness.sim.world import DYN, JOB, JOB_KINDS, MAX_STAGES, MOST_CHAINED, NEVER, STAGE, W, with_jobs
 
-#: Longest time that a job may be submitted at or held, seconds.
+#: Largest submission time and service lifetime, seconds.
 LONGEST_S = 1e9
-#: Most tasks of a stage, and containers that a job may ask for at once.
+#: Largest numbers of tasks in a stage, and of containers that a job may ask for at once.
 MOST_TASKS = 1 << 30
 
 _JOB = {name: index for index, name in enumerate(JOB.names or ())}
@@ -32,7 +32,7 @@ _STAGE = {name: index for index, name in enumerate(STAGE.names or ())}
 
 
 def whole_ms(seconds: float) -> int:
-    """Seconds as integer milliseconds, half up."""
+    """Return seconds as integer milliseconds, rounded half up."""
     return math.floor(seconds * 1000.0 + 0.5)
 
 
@@ -45,8 +45,8 @@ class Feed:
     seed : the run's.
     queue_of : full path of a leaf -> its index in the scheduler, or None.
     user_of : index of a leaf, name of a user -> index of the user.
-    nodes : what a demand must fit into (one of them).
-    row_of : called with each job that is read; its row in the result.
+    nodes : the nodes; each container must fit on one of them.
+    row_of : called with each job that is read; returns its row in the result.
     weight_of : a job's weight among its leaf's applications.
     largest_of : full path of a leaf -> the (MB, vcores) above which Hadoop refuses its asks; None: no limit of its own.
     """
@@ -74,7 +74,7 @@ class Feed:
         self._pool_end = 0
         self._pool: dict[int, tuple[tuple[float, ...], int]] = {}
         self._last_s = 0.0
-        #: id -> slot of jobs that have not ended, and when the others ended.
+        #: id -> slot of jobs that have not ended; and id -> end time of ended ones.
         self._slot: dict[str, int] = {}
         self._id_of_row: dict[int, str] = {}
         self._ended_ms: dict[str, int] = {}
@@ -82,7 +82,7 @@ class Feed:
         self.exhausted = False
 
     def read(self, world: W, *, least: int = 64) -> W:
-        """Read jobs until one is submitted later than all that were read before (and at least so many)."""
+        """Read jobs until one is submitted later than all earlier ones (and at least this many)."""
         g = world.g
         count = 0
         start_ms = int(g["feed_ms"][0])
@@ -109,7 +109,7 @@ class Feed:
         return world, self._slot[job.id]
 
     def ended(self, row: int, at_ms: int) -> None:
-        """A job has ended; others may name it in ``after_job``."""
+        """Note that a job has ended, for jobs that name it in ``after_job``."""
         name = self._id_of_row.pop(row, None)
         if name is not None:
             self._slot.pop(name, None)
@@ -218,7 +218,7 @@ class Feed:
         return world, None
 
     def _load_dynamic(self, world: W, slot: int, dynamic: DynamicAllocation) -> None:
-        """Settings of dynamic allocation, and its state before the application is there."""
+        """Store the settings of dynamic allocation, and its state before the application exists."""
 
         def ms(seconds: float | None) -> int:
             return NEVER if seconds is None or seconds >= LONGEST_S else whole_ms(seconds)
@@ -244,7 +244,7 @@ class Feed:
         world.dyn[slot] = tuple(record)
 
     def _fitting(self, demand: Resource) -> int:
-        """How many containers of a size all nodes hold, by whichever of memory and vcores is short."""
+        """Return how many containers of a size fit on all nodes, limited by memory or vcores, whichever is scarcer."""
         return sum(
             min(
                 node.memory_mb // demand.memory_mb if demand.memory_mb else MOST_TASKS,
@@ -290,7 +290,7 @@ class Feed:
         return world
 
     def _values(self, world: W, values: tuple[float, ...]) -> tuple[W, int]:
-        """Put durations into the pool, each tuple once. Return the world and where they begin.
+        """Store durations in the pool, each tuple once. Return the world and their offset.
 
         Durations of jobs that have ended are dropped when the pool is full.
         """
@@ -325,7 +325,7 @@ class Feed:
         return world, first
 
     def _check(self, job: JobSpec, where: str) -> list[Stage]:
-        """What cannot be simulated is an InputError; the stages in the order of their priorities."""
+        """Return a job's stages in the order of their priorities. Raises InputError for what cannot be simulated."""
 
         def refuse(what: str, hint: str) -> InputError:
             return InputError(what, where=where, hint=hint)
@@ -459,7 +459,7 @@ def _distribution(duration: Duration) -> tuple[int, float, float, tuple[float, .
 
 
 def _chained(stages: tuple[Stage, ...]) -> bool:
-    """Whether each stage waits for the one before, and for no other; all are of one priority."""
+    """Return whether each stage depends on exactly the one before it, and all have the same priority."""
     befores = [(), *((stage.name,) for stage in stages[:-1])]
     return [stage.after for stage in stages] == befores and len({stage.priority for stage in stages}) == 1
 
@@ -476,7 +476,7 @@ def _cyclic(stages: tuple[Stage, ...]) -> bool:
 
 
 def _in_order(jobs: Sequence[JobSpec]) -> list[JobSpec]:
-    """By submission; each job that follows another stands right after it."""
+    """Sort jobs by submission; a job that follows another comes right after it."""
     known = {job.id for job in jobs}
     following: dict[str, list[JobSpec]] = {}
     first: list[JobSpec] = []

@@ -1,6 +1,6 @@
-"""What the scheduler's answers mean for applications, compiled.
+"""Applies the scheduler's decisions to applications, compiled.
 
-Containers that were granted or dropped become AMs, tasks, executors, services, and ended or lost ones. What masters
+Containers that were granted or dropped become AMs, tasks, executors and services that start, end or are lost. What AMs
 then ask for is in harness.sim.apps.
 """
 
@@ -44,7 +44,7 @@ from harness.sim.world import J_ENDED, J_RUNNING, NEVER, R_AM, R_EXECUTOR, R_SER
 
 @kernel
 def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
-    """A container was granted: it becomes its application's AM, a task, an executor or a service's."""
+    """Use a granted container as its application's AM, a task, an executor or a service instance."""
     g = W.g[0]
     c, node = entry.c, entry.node
     j = S.a[entry.app].tag
@@ -114,7 +114,7 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
         st.scheduled -= 1
     into_stage(W, c, j, s)
     if not next_attempt(W, c, j, s):
-        # Asked for in vain (its original ended meanwhile): the AM gives it back as soon as it sees it.
+        # The original ended in the meantime, so the copy is not needed: the AM releases the container when it sees it.
         ends_at(W, c, start)
         return
     ms, ends = work_ms(W, j, s, run.task, run.attempt, run.fails, node)
@@ -148,7 +148,7 @@ def am_up(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
-    """The scheduler dropped a container. ``finished``: its process had ended by itself, else it was killed."""
+    """Handle a container that the scheduler dropped. ``finished``: its process ended by itself, else it was killed."""
     g, run = W.g[0], W.runs[c]
     if run.live == 0:
         return
@@ -241,11 +241,11 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
             st.in_bucket = 0
         st.in_bucket += 1
         if twin >= 0:
-            # The AM kills the slower of the two when it hears of the faster one's end.
+            # The AM kills the slower of the two attempts when it hears that the faster one has ended.
             other = W.runs[twin]
             other.twin = BEATEN
             ends_at(W, twin, min(other.end_ms, heard + g.am_lag_ms))
-        held_back = job.maps_at >= 0 and st.wanted < waiting(st)  # by a limit of running tasks
+        held_back = job.maps_at >= 0 and st.wanted < waiting(st)  # because of a limit on running tasks
         if st.done >= st.tasks or held_back or (st.feeds != 0 and feeds_early(W, j, s)):
             wake(W, j, now)
         return
@@ -268,7 +268,7 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
 
 @kernel
 def drain(S: Any, W: Any, now: int) -> Any:
-    """Pass on what the scheduler did since the last call."""
+    """Pass on what the scheduler has done since the last call."""
     n = S.g[0].n_log
     for i in range(n):
         entry = S.log[i]

@@ -1,7 +1,8 @@
-"""What a simulated scheduler is: one record, `SimulatedScheduler`, by which a package declares all of it.
+"""The declaration of a simulated scheduler: one record, `SimulatedScheduler`, with everything that a package provides.
 
-A package that simulates a scheduler has a module with such a record, and says its place in `harness.sim.schedulers`
-(the core's) or in its `harness.base.extensions.Extension` (a user's). Nothing else in the package knows it by name.
+A package that simulates a scheduler has a module with such a record, and registers its location in
+`harness.sim.schedulers` (the core's) or in its `harness.base.extensions.Extension` (a user's). No other code in
+``harness.sim`` refers to it by name.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from harness.sim.schedulers import SCHEDULERS
 from harness.sim.served import ServedScheduler
 from harness.sim.setup import SimSetup
 
-#: The type of an argument of a kernel that is compiled beforehand: the scheduler's state, the world, a whole number, a
-#: table of integers or of reals.
+#: Types of arguments of kernels that are compiled before a run: the scheduler's state, the world, an integer, a table
+#: of integers, a table of reals.
 Argument = Literal["state", "world", "int", "int table", "real table"]
 
 
@@ -40,8 +41,8 @@ class CompiledKernel:
     arguments
         The types of its arguments.
     from_python
-        Whether Python calls it. Such a kernel becomes machine code together with all that it calls; of the others only
-        the unlinked code is kept.
+        Whether Python calls it. Such a kernel is compiled to machine code together with everything that it calls; for
+        other kernels only the unlinked code is stored.
     """
 
     kernel: Any
@@ -58,13 +59,13 @@ class SchedulerRequest:
     setup
         The run.
     allocations
-        Its queues, with the attributes that a policy inside has changed.
+        Its queues, including attributes that a policy inside the scheduler has changed.
     tree
-        The queue tree of these.
+        The tree of these queues.
     plan
         The policy's plan for the empty cluster; None without a policy.
     cluster
-        The nodes that are there from the beginning.
+        The nodes that exist from the beginning.
     order_mode
         How the next queue is chosen (`harness.sim.state.STOCK` and others).
     by_accumulated
@@ -84,16 +85,16 @@ class SchedulerRequest:
 
 
 class SteeredSimulation(Protocol):
-    """A run in which a plan from outside takes effect."""
+    """A run in which an external plan takes effect."""
 
     scheduler: Any
     allocations: AllocationFile
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Weights take effect in the scheduler."""
+        """Put weights in force in the scheduler."""
 
     def reload(self, allocations: AllocationFile, now_ms: int) -> None:
-        """An allocation file with the same queues takes effect."""
+        """Put an allocation file with the same queues in force."""
 
 
 class ScriptDecider(Protocol):
@@ -104,10 +105,10 @@ class ScriptDecider(Protocol):
 
 
 class MakeDecider(Protocol):
-    """Read a decision script for one scheduler. Raises InputError for one that cannot be used."""
+    """Reads a decision script for one scheduler. Raises InputError for an invalid script."""
 
     def __call__(self, script: Any, *, mutations: int = 0) -> ScriptDecider:
-        """``mutations``: bit mask of features that are switched off, for the tests that must notice."""
+        """Return the decider. ``mutations``: bit mask of features to switch off, for tests that must fail then."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,32 +124,33 @@ class SimulatedScheduler:
     state
         Its state; ``state.scheduler`` is ``name``.
     ops
-        Its kernels that shared kernels call.
+        Those of its kernels that shared kernels call.
     run_at
         Compiled function from the addresses of a state and a world to a code: `harness.sim.loop.run`.
     look_at
-        Compiled function from these, two tables and the time: `harness.sim.observe.fill`.
+        Compiled function from both addresses, two tables and the time: `harness.sim.observe.fill`.
     kernels
         Further kernels that a run needs, compiled beforehand.
     make
         Make the scheduler of a run. Raises InputError for what it does not cover.
     put_in_force
-        Let what a policy from outside has written take effect, at a time in ms; given is also what was in force.
+        Put in force what an external policy has written, at a time in ms. Also receives the plan that was in force
+        before.
     why_stuck
-        Say why a run can never end: (state, queues, their slots) to words.
+        Explain why a run can never end: maps (state, queues, their slots) to a text.
     script_key
         The key of a decision script that only this scheduler's scripts have.
     decide
         Read a decision script.
     served
-        How a served cluster shows it; None: a cluster with it cannot be served.
+        Its adapter for a served cluster; None: a cluster with it cannot be served.
     file
         Its own configuration file; None: it has none, or the simulator does not read it.
     stock_policy
-        The policy that leaves it as it is.
+        The policy that does not change its behaviour.
     orders_inside
-        Whether policies, and settings of single queues, may order its queues inside it. Without that, a policy acts
-        from outside.
+        Whether policies, and settings of single queues, may order its queues inside it. If not, a policy acts from
+        outside.
     steered
         Whether a policy from outside can act on it. Without that, `put_in_force` refuses whatever a plan says.
     reads_capacity
@@ -181,7 +183,7 @@ class SimulatedScheduler:
 
 @cache
 def simulated(name: str) -> SimulatedScheduler:
-    """Return a simulated scheduler by its name. Raises InputError for a name that nobody has registered."""
+    """Return a simulated scheduler by its name. Raises InputError for an unregistered name."""
     if name not in SCHEDULERS:
         raise InputError(f"there is no simulated scheduler {name!r}", hint=f"take one of {', '.join(SCHEDULERS)}")
     found: SimulatedScheduler = load(SCHEDULERS[name])

@@ -1,4 +1,4 @@
-"""Java's arithmetic where it differs from ours."""
+"""Java's arithmetic where it differs from Python's."""
 
 # mypy: disable-error-code="no-any-return,attr-defined"
 # (records have their fields as attributes only in compiled code)
@@ -12,7 +12,7 @@ _LONG_MAX = 2**63 - 1
 
 @kernel
 def to_long(x: float) -> int:
-    """Java's (long) of a double: toward zero, saturating, NaN gives 0."""
+    """Convert as Java's (long) of a double: toward zero, saturating, NaN gives 0."""
     if x != x:
         return 0
     if x >= 9.223372036854775807e18:

@@ -12,7 +12,7 @@ from harness.base.machine_code import kernel_options
 
 try:
     from harness.sim import whole
-except ImportError:  # a numba of another build: see there
+except ImportError:  # a numba release that `whole` does not support
     whole = None  # type: ignore[assignment]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -26,10 +26,10 @@ if whole is not None:
 
 
 def kernel(function: F) -> F:
-    """``njit(cache=True)``, compiled once per argument types; no memory is allocated in it, nobody calls it from C.
+    """``njit(cache=True)``, compiled once per argument types. It may not allocate memory and gets no C wrapper.
 
-    numba by itself compiles a function anew for every constant that it is called with (True, False, 0, -1 ...), and all
-    that it calls with it: two or three times the code, and the time.
+    Plain numba compiles a function again for every constant that it is called with (True, False, 0, -1 ...), together
+    with everything that it calls: two or three times the code and the time.
     """
     compiled: Any = njit(**_OPTIONS)(function)
     generic = getattr(compiled, "get_call_template", None)
@@ -47,7 +47,10 @@ def kernel(function: F) -> F:
 
 
 def dispatched(choose: Callable[[Any], Any]) -> Any:
-    """A name for one of several kernels: which, the type of the first argument says, when a caller is compiled."""
+    """Return a name for one of several kernels.
+
+    The type of the first argument selects one when a caller is compiled.
+    """
 
     def stub(*args: Any) -> Any:
         return choose(args[0].compiled_type())(*args)  # where compilation is switched off

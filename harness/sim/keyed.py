@@ -1,8 +1,9 @@
-"""A policy's own keys, compiled: the programs that `harness.sim.traced` found, as one function that the loop calls.
+"""Compiles a policy's own keys: the programs that `harness.sim.traced` found become one function that the loop calls.
 
-Only a run that has asked the policy often pays for it. The first answers of the compiled function are compared with the
-policy's own; what cannot be traced, or differs, is asked for in Python as before. So is a policy that remembers
-something or looks at anything but what it is given (harness.sim.pure): equal answers so far say nothing about later.
+This only pays in a run that has asked the policy often. The first results of the compiled function are compared with
+the policy's own. A policy that cannot be traced, or whose results differ, is asked in Python as before. So is a policy
+that remembers something or reads anything beyond its arguments (harness.sim.pure): equal results so far would not prove
+that later ones are equal.
 """
 
 # numba's decorators are untyped.
@@ -26,22 +27,22 @@ from harness.sim.pure import NotTracedError, state_of
 from harness.sim.traced import COUNTED, NOW, OF_JOBS, Arg, Tree, trees
 from harness.sim.world import W as World
 
-#: Asked so often in Python, a policy's keys are worth compiling: that takes about a second, as 50,000 answers do.
+#: After this many calls in Python, a policy's keys are worth compiling: it takes about a second, as 50,000 calls do.
 WORTH = 20_000
-#: So many answers are compared first.
+#: Number of results that are compared first.
 _COMPARED = 64
-#: Different programs that are compiled at most: queues whose keys differ in constants alone share one.
+#: Largest number of different compiled programs; queues whose keys differ only in constants share one.
 _MOST_PROGRAMS = 16
 _MOST_LINES = 2000
-#: A user's program is compiled for one run and not kept.
+#: A user's program is compiled for one run and not cached.
 _OPTIONS = kernel_options(error_model="numpy", cache=False)
-#: Whole numbers up to this are exact as reals.
+#: Integers up to this are exact as reals.
 _EXACT = 2.0**53
 
-#: ``mb``, ``vc``: the cluster that the programs are for; ``jobs``: 1: what is known of jobs is wanted; ``dry``: 1: keys
-#: are made, and not written; ``bad``: Python has to answer: a division by zero, a whole number too large.
+#: ``mb``, ``vc``: the cluster that the programs are for; ``jobs``: 1: job data is needed; ``dry``: 1: keys are computed
+#: but not stored; ``bad``: Python has to answer, because of a division by zero or an integer that is too large.
 _KEYED = record("mb vc jobs dry bad", lines=False)
-#: One queue: its number, its program, where its constants begin, its key.
+#: One queue: its number, its program, the offset of its constants, its key.
 _ROW = record("q program f i key:d", lines=False)
 
 
@@ -55,7 +56,7 @@ class _Fields(NamedTuple):
 
 
 class K(Arrays, _Fields):  # type: ignore[misc]
-    """What the compiled function works on."""
+    """The data that the compiled function works on."""
 
 
 _W, _K = at_address(World), at_address(K)
@@ -75,7 +76,7 @@ def _divided(x: Any, y: Any, k: Any) -> Any:
     return float(x) / float(y)
 
 
-#: How a step is written: Python's arithmetic, of whole numbers (``_i``) and of reals.
+#: Source text of each step: Python's arithmetic of integers (``_i``) and of reals.
 _WRITTEN = {
     "add": "float({0}) + float({1})",
     "sub": "float({0}) - float({1})",
@@ -92,7 +93,7 @@ _WRITTEN = {
 
 
 class _Writer:
-    """The program of one queue as text, and its constants apart."""
+    """Writes the program of one queue as text, with its constants separate."""
 
     def __init__(self, row: int, tree: Tree) -> None:
         self.row = row
@@ -135,11 +136,10 @@ class _Writer:
 
 @lru_cache(maxsize=32)
 def _compiled(programs: tuple[str, ...], scheduler: Any) -> Any:
-    """The function that the loop calls with the addresses of scheduler (its state's class), world and `K`.
+    """Compile the function that the loop calls with the addresses of the scheduler's state, the world and `K`.
 
-    It returns 1 if keys are made.
-
-    numba prints an exception in it and returns 0, so that Python answers.
+    The function returns 1 if it has computed the keys. On an exception numba prints it and returns 0, so that Python
+    computes them.
     """
     chosen = ["def key_of(row, k, ints, reals, now, cf, ci):"]
     for n, _ in enumerate(programs):
@@ -162,14 +162,14 @@ def _compiled(programs: tuple[str, ...], scheduler: Any) -> Any:
         if s.g[0].cluster_mb != k.mb or s.g[0].cluster_vcores != k.vc:
             return 0
         if s.q[0].n_cand == 0:
-            return 1  # nobody wants anything
+            return 1  # no queue wants anything
         now = w.g[0].now
         fill(s, w, t.ints, t.reals, now, k.jobs)
         k.bad = 0
         for n in range(len(t.rows)):
             key = key_of(t.rows[n], k, t.ints, t.reals, now, t.cf, t.ci)
             if key != key:
-                k.bad = 1  # Python asks the policy, and refuses the answer
+                k.bad = 1  # Python asks the policy and rejects the result
             t.rows[n].key = min(max(key, -1e300), 1e300)
         if k.bad == 1:
             return 0
@@ -185,7 +185,7 @@ def _compiled(programs: tuple[str, ...], scheduler: Any) -> Any:
 
 
 class Keyed:
-    """How the keys of one run are made: in Python, then compared, then compiled."""
+    """Computes the keys of one run: first in Python, then in both ways to compare, then compiled."""
 
     def __init__(self, policy: Any, observer: Observer, flat: bool) -> None:
         self._policy, self._observer, self._flat = policy, observer, flat
@@ -194,17 +194,20 @@ class Keyed:
         self._make: Any = None
         self._table: K | None = None
         self._equal = 0
-        #: What the policy remembered when the comparison began.
+        #: State of the policy when the comparison began.
         self._state: tuple[Any, ...] | None = None
-        #: Why they are made in Python for good: ''.
+        #: Why the keys are computed in Python for the rest of the run; '' if they are not.
         self.why_not = ""
 
     def compile(self) -> None:
-        """Now, however often the policy was asked."""
+        """Compile now, however often the policy was asked."""
         self._asked = max(self._asked, WORTH)
 
     def asked(self, S: Any, W: Any, keys: NDArray[np.float64]) -> None:
-        """The policy has answered in Python: ``keys`` by queue number. Goes over to compiled ones when that is due."""
+        """Note that the policy has answered in Python (``keys`` by queue number).
+
+        Switch to compiled keys when it is due.
+        """
         self._asked += 1
         if self.why_not or self._asked < WORTH:
             return
@@ -229,7 +232,7 @@ class Keyed:
             self._stop(W, reason)
 
     def planned(self, W: Any) -> None:
-        """The policy has made another plan: if that changed what it remembers, it is asked in Python from now on."""
+        """Note a new plan of the policy; if making it changed the policy's state, keys stay in Python from now on."""
         try:
             self._check_state()
         except NotTracedError as reason:
@@ -249,7 +252,7 @@ class Keyed:
         capacity = observer.capacity
         assert capacity is not None
         cls = type(self._policy)
-        # One of its own: what a policy keeps from call to call must not hold what is noted here.
+        # Use an own copy: state that a policy keeps between calls must not hold what is noted here.
         policy = cls(self._policy.settings, self._policy.exact)
         single = cls.keys is Policy.keys
         wanted = [queue for queue in static if queue[1] is not None and (queue[2] or not self._flat)]

@@ -1,8 +1,8 @@
 """Lists of records of an array, linked by slots in their own fields. Each list declares its link fields once.
 
-Each function here makes kernels for one list. They take the array of the members, the record that has the list's head,
-and a member's slot; -1 is none. What else changes with a list (how many, who is marked) is its callers' business.
-The free slots of an array are such a list, too: a `pool`.
+Each function here makes kernels for one list. They take the array of the members, the record with the list's head, and
+a member's slot; -1 means none. Callers update everything else, such as counts and flags. The free slots of an array are
+a list, too: a `pool`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kernel = Callable[..., Any]
 
 
 def _named(function: Kernel, *fields: str) -> Kernel:
-    """The kernel under a name of its own, from what it was made for: compiled code is kept and found by it."""
+    """Give the kernel a name made from its list's fields; compiled code is cached under this name."""
     kind = function.__qualname__.partition(".")[0]
     function.__qualname__ = "_".join((kind, function.__name__, *fields))
     return kernel(function)
@@ -28,8 +28,8 @@ def _named(function: Kernel, *fields: str) -> Kernel:
 def pool(head: str, link: str, count: str, kept: str | None = "") -> tuple[Kernel, Kernel]:
     """Create the kernels that take a slot from a free list and return one to it.
 
-    The callers reserve what they need beforehand and return NEED_ROOM when it is not there. A list that is empty all
-    the same is a defect: index -1 would be memory in front of the array.
+    The callers reserve what they need beforehand and return NEED_ROOM when there is too little. A list that is empty
+    despite this is a defect: index -1 would be memory in front of the array.
 
     Parameters
     ----------
@@ -70,7 +70,10 @@ def pool(head: str, link: str, count: str, kept: str | None = "") -> tuple[Kerne
 
 
 def linked(head: str, tail: str, before: str, after: str) -> tuple[Kernel, Kernel]:
-    """In both directions: (``insert(members, whole, i, behind)``, -1: in front; ``remove(members, whole, i)``)."""
+    """Doubly linked list: return (``insert(members, whole, i, behind)``, -1: in front.
+
+    ``remove(members, whole, i)``).
+    """
 
     def insert(members: Any, whole: Any, i: int, behind: int) -> None:
         x = members[i]
@@ -102,7 +105,7 @@ def linked(head: str, tail: str, before: str, after: str) -> tuple[Kernel, Kerne
 
 
 def stacked(head: str, before: str, after: str) -> tuple[Kernel, Kernel]:
-    """One that nobody looks at from its end: (``push(members, whole, i)``; ``remove(members, whole, i)``)."""
+    """Stack, never read from its end: return (``push(members, whole, i)``; ``remove(members, whole, i)``)."""
 
     def push(members: Any, whole: Any, i: int) -> None:
         x, following = members[i], whole[head]
@@ -124,7 +127,7 @@ def stacked(head: str, before: str, after: str) -> tuple[Kernel, Kernel]:
 
 
 def chained(head: str, after: str) -> Kernel:
-    """One in one direction: ``remove(members, whole, i)``, by a search from its head."""
+    """Singly linked list: return ``remove(members, whole, i)``, which searches from the head."""
 
     def remove(members: Any, whole: Any, i: int) -> None:
         if whole[head] == i:
@@ -141,8 +144,8 @@ def chained(head: str, after: str) -> Kernel:
 def keyed(head: str) -> tuple[Kernel, Kernel]:
     """Return the operations of a list sorted by (priority, alloc_id), linked through ``next``.
 
-    ``find(members, whole, priority, alloc_id)``; ``insert(members, whole, i)``, whose key is set and in no other
-    member.
+    ``find(members, whole, priority, alloc_id)``; ``insert(members, whole, i)``, whose key must be set and must not
+    occur in another member.
     """
 
     def find(members: Any, whole: Any, priority: int, alloc_id: int) -> Any:

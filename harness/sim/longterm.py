@@ -1,4 +1,4 @@
-"""What a run's scheduler keeps of long-term fairness: entitlements, shares, measure, order and memory, as arrays."""
+"""Builds a run's arrays of long-term fairness: entitlements, shares, measure, order and memory of the scheduler."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _RULES = {"stock": RULE_STOCK, "accumulated": RULE_ACCUMULATED, "arrival": RULE_
 def long_term_arrays(
     setup: SimSetup, tree: QueueTree, order: Sequence[int], plan: Plan | None, size: int
 ) -> dict[str, Any]:
-    """The fields ``x`` (a row a queue), ``xg`` (one row) and ``win`` of the scheduler's state, at the start of a run.
+    """Return the fields ``x`` (one row per queue), ``xg`` (one row) and ``win`` of the scheduler's state at the start.
 
     Parameters
     ----------
     order : the queues' rows, in the tree's order.
-    plan : the policy's plan for the empty cluster: inside, its order holds; its ledger's settings in either mode.
-    size : rows of the scheduler's table of queues.
+    plan : the policy's plan for the empty cluster. Its order is used in the mode ``inside``, its ledger's settings in
+    both modes. size : rows of the scheduler's table of queues.
     """
     x, xg = np.zeros(size, X), np.zeros(1, XG)
     x["entitlement"] = 1.0
@@ -51,7 +51,7 @@ def long_term_arrays(
         x["entitlement"][index] = share[queue.path] if levels else entitlement
         x["share"][index] = share[queue.path]
         x["flat_share"][index] = flat[queue.path]
-        # Of the ledger: S_i / R of eq. (2), as the policy has it.
+        # S_i / R of eq. (2) for the ledger, as the policy computes it.
         x["own_share"][index] = x["share" if levels and queue.leaf else "flat_share"][index]
     x["backlog_ms"] = -1
     x["last_start_ms"] = -1
@@ -73,7 +73,7 @@ def long_term_arrays(
     at = dict(zip((queue.path for queue in tree), order, strict=True))
     quanta = {path: own.quantum_s for path, own in setup.queue_orders.items() if own.quantum_s is not None}
     if ledger.quantum_s is not None or quanta:
-        # Without a Q of the policy's others' tasks are charged as they run: with a Q of 0.
+        # If the policy has no Q, tasks of other policies are charged as they run: with Q = 0.
         xg["quantum"], xg["q0_ms"] = 1, (ledger.quantum_s or 0.0) * 1000.0
         xg["adaptive"], xg["q_ended"] = int(ledger.adaptive_quantum), int(ledger.quantum_over == "all")
         x["q_ms"] = -1.0
@@ -90,7 +90,7 @@ def long_term_arrays(
             else:
                 row["own_round_ms"] = row["own_end_ms"] = length
                 xg["own_end_ms"] = min(length, int(xg["own_end_ms"][0]) or length)
-    # A horizon compares what is counted with what the cluster gives yet, which its plan does not know by node.
+    # A horizon relates what was counted to the cluster's future output, which its plan does not know by node.
     uneven = any(node.speed != 1.0 for node in setup.nodes) and not rule.horizon_s > 0
     xg["weighted"] = int(setup.mode == "inside" and ledger.node_weight == "speed" and uneven)
     xg["flat"], xg["waits"] = int(rule.flat), int(rule.waits)
@@ -101,7 +101,10 @@ def long_term_arrays(
 
 
 def shares_of(tree: QueueTree, entitlements: Mapping[str, float]) -> dict[str, float]:
-    """S_i / R of every queue, level by level: its parent's, times its weight over its siblings' (all of them)."""
+    """Return S_i / R of every queue, level by level.
+
+    The parent's value times the weight over the sum of all siblings'.
+    """
     siblings: dict[str, float] = {}  # by their parent's path, in the order of the tree
     for queue in tree:
         if queue.parent is not None:
@@ -115,19 +118,19 @@ def shares_of(tree: QueueTree, entitlements: Mapping[str, float]) -> dict[str, f
 
 
 def flat_shares_of(tree: QueueTree, entitlements: Mapping[str, float]) -> dict[str, float]:
-    """S_i / R of every leaf by eq. (2) over all leaves' own weights, whatever tree stands above; 0 for parents."""
+    """Return S_i / R of every leaf by eq. (2), over the weights of all leaves regardless of the tree; 0 for parents."""
     whole = sum(float(entitlements.get(q.path, 1.0)) for q in tree if q.leaf)
     return {q.path: float(entitlements.get(q.path, 1.0)) / whole if q.leaf else 0.0 for q in tree}
 
 
 def is_uneven(tree: QueueTree, entitlements: Mapping[str, float]) -> bool:
-    """Whether some leaf is due another part level by level than by its own weight among all leaves."""
+    """Return whether some leaf's share level by level differs from its share by weight among all leaves."""
     levels, flat = shares_of(tree, entitlements), flat_shares_of(tree, entitlements)
     return any(abs(levels[q.path] - flat[q.path]) > 1e-9 for q in tree if q.leaf)
 
 
 def wait_ms(order: Order) -> int:
-    """T_wait in milliseconds for the scheduler's arrays; -1: nobody is ever starved."""
+    """Return T_wait in milliseconds for the scheduler's arrays; -1: no leaf ever counts as starved."""
     if order.t_wait_s is None or order.t_wait_s >= 1e12:
         return -1
     return round(order.t_wait_s * 1000)

@@ -1,10 +1,9 @@
-"""Orders beyond Hadoop's inside the scheduler: long-term fairness, horizons, arrival; and the exact integrals.
+"""Orders inside the scheduler that Hadoop lacks: long-term fairness, horizons, arrival; and the exact integrals.
 
-The compiled twin of harness.ledger (what is counted), tested against it. Parts over a horizon come from
-harness.policies.longterm, at each update.
-The kernels call `refresh_keys` (keys.py) only in the KEYED order modes; the virtual time around the scheduler calls
-`settle` after whatever changes a leaf's allocation or asks. Integrals are exact: they are advanced by what held since
-the last settlement, at the instant of each change.
+The compiled version of harness.ledger, tested against it. Parts over a horizon come from harness.policies.longterm, at
+each update. The kernels call `refresh_keys` (keys.py) only in the KEYED order modes; the simulator calls `settle` after
+each change of a leaf's allocation or asks. Integrals are exact: at each change they advance with the values since the
+last settlement.
 
 Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.7), (5.10)-(5.16).
 """
@@ -24,7 +23,7 @@ _LN2 = math.log(2.0)
 
 @kernel
 def measured(s: Any, kind: int, mb: int, vc: int) -> Any:
-    """An amount in a measure: MiB, vcores or the dominant share."""
+    """Return an amount in a measure: MiB, vcores or the dominant share."""
     if kind == MEMORY:
         return float(mb)
     if kind == DOMINANT:
@@ -35,7 +34,7 @@ def measured(s: Any, kind: int, mb: int, vc: int) -> Any:
 
 @kernel
 def whole(s: Any, kind: int) -> Any:
-    """The cluster in a measure."""
+    """Return the cluster's size in a measure."""
     if kind == MEMORY:
         return s.xg[0].r_mb
     if kind == DOMINANT:
@@ -45,7 +44,10 @@ def whole(s: Any, kind: int) -> Any:
 
 @kernel
 def weighed(s: Any, mb: Any, vc: Any) -> Any:
-    """An amount, weighted by its nodes, in the ledger's measure: the dominant share is of the weighted cluster."""
+    """Return an amount, weighted by its nodes, in the ledger's measure.
+
+    The dominant share is of the weighted cluster.
+    """
     xg = s.xg[0]
     if xg.ledger == MEMORY:
         return float(mb)
@@ -57,7 +59,7 @@ def weighed(s: Any, mb: Any, vc: Any) -> Any:
 
 @kernel
 def counted_whole(s: Any) -> Any:
-    """The cluster, its nodes weighted, in the ledger's measure."""
+    """Return the cluster's size with weighted nodes, in the ledger's measure."""
     xg = s.xg[0]
     if xg.ledger == MEMORY:
         return xg.r_mb + xg.more_mb
@@ -68,7 +70,7 @@ def counted_whole(s: Any) -> Any:
 
 @kernel
 def counted_rate(s: Any, leaf: int) -> Any:
-    """Return g' of eq. (5.7): what exceeds S_i counts eta."""
+    """Return g' of eq. (5.7): allocation beyond S_i counts with the factor eta."""
     x, xg = s.x[leaf], s.xg[0]
     if xg.discount == 1.0:
         return x.kg
@@ -78,7 +80,7 @@ def counted_rate(s: Any, leaf: int) -> Any:
 
 @kernel
 def advance(s: Any, leaf: int, now: int) -> Any:
-    """Bring a leaf's integrals up to now, at the rates since its last settlement."""
+    """Advance a leaf's integrals to now, at the rates since its last settlement."""
     x, xg = s.x[leaf], s.xg[0]
     dt = now - x.t_ms
     if dt <= 0:
@@ -105,7 +107,10 @@ def advance(s: Any, leaf: int, now: int) -> Any:
 
 @kernel
 def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
-    """Add a constant rate to a leaf's sliding window, which then ends at now: harness.ledger.decay's, compiled."""
+    """Add a constant rate to a leaf's sliding window, which then ends at now.
+
+    Compiled version of harness.ledger.decay.
+    """
     x, part_ms = s.x[leaf], s.xg[0].part_ms
     ring = s.win.shape[1]
     ahead = math.floor(now / part_ms) - x.win_at
@@ -134,7 +139,7 @@ def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
 
 @kernel
 def roll_rounds(s: Any, now: int) -> Any:
-    """Begin a new round if one is due (eq. 5.12): everything counted starts anew, whoever is active has arrived."""
+    """Begin a new round if one is due (eq. 5.12): all counters restart, and active leaves count as just arrived."""
     xg = s.xg[0]
     if xg.own_end_ms > 0:
         _roll_own_rounds(s, now)
@@ -159,7 +164,10 @@ def roll_rounds(s: Any, now: int) -> Any:
 
 @kernel
 def _roll_own_rounds(s: Any, now: int) -> Any:
-    """Begin the rounds of single queues: their children are compared by what is counted from here on."""
+    """Begin the rounds of queues with a length of their own.
+
+    Their children are compared by what is counted from now on.
+    """
     xg = s.xg[0]
     while xg.own_end_ms <= now:
         begins = xg.own_end_ms
@@ -185,7 +193,7 @@ def _roll_own_rounds(s: Any, now: int) -> Any:
 
 @kernel
 def total_of(s: Any, leaf: int, now: int) -> Any:
-    """f_i(now) of eq. (5.13), measure x ms: counted, pseudo, and what running tasks are assumed to use yet."""
+    """Return f_i(now) of eq. (5.13), measure x ms: counted, pseudo, and assumed future use of running tasks."""
     x, xg = s.x[leaf], s.xg[0]
     since = max(x.t_ms, xg.round_start_ms)
     if now > since and xg.part_ms > 0.0:
@@ -206,7 +214,7 @@ def total_of(s: Any, leaf: int, now: int) -> Any:
 
 @kernel
 def settle(s: Any, leaf: int, now: int) -> Any:
-    """Take note of a leaf's allocation and asks after a change at `now`."""
+    """Store a leaf's allocation and asks after a change at `now`."""
     xg = s.xg[0]
     if xg.on == 0:
         return
@@ -236,7 +244,7 @@ def settle(s: Any, leaf: int, now: int) -> Any:
 
 @kernel
 def settle_all(s: Any, now: int) -> Any:
-    """Settle every leaf: after the cluster's capacity has changed, which is given in MiB and vcores by G."""
+    """Settle every leaf after a change of the cluster's capacity, which G holds in MiB and vcores."""
     for i in range(s.g[0].n_leaves):
         advance(s, s.leaves[i], now)
     s.xg[0].r_mb = s.g[0].cluster_mb
@@ -247,7 +255,7 @@ def settle_all(s: Any, now: int) -> Any:
 
 @kernel
 def _arrive(s: Any, leaf: int, now: int) -> Any:
-    """Round arrival of a leaf: its pseudo accumulated resources, fixed here (eq. 5.16)."""
+    """Let a leaf arrive in the round: fix its pseudo accumulated resources (eq. 5.16)."""
     highest = 0.0
     for i in range(s.g[0].n_leaves):
         k = s.leaves[i]
@@ -260,7 +268,7 @@ def _arrive(s: Any, leaf: int, now: int) -> Any:
 
 @kernel
 def container_started(s: Any, leaf: int, app: int, now: int, is_am: Any) -> Any:
-    """A container of the leaf was granted (after the change)."""
+    """Update a leaf after a container of it was granted (after the change)."""
     x = s.x[leaf]
     x.starts += 1
     if not is_am:
@@ -272,7 +280,7 @@ def container_started(s: Any, leaf: int, app: int, now: int, is_am: Any) -> Any:
 
 @kernel
 def container_ended(s: Any, leaf: int, app: int, now: int, was_am: Any) -> Any:
-    """A container of the leaf was dropped (after the change)."""
+    """Update a leaf after a container of it was dropped (after the change)."""
     x = s.x[leaf]
     if x.ends == 0:
         x.first_end_ms = now
@@ -287,16 +295,17 @@ def container_ended(s: Any, leaf: int, app: int, now: int, was_am: Any) -> Any:
 
 @kernel
 def task_ended(s: Any, leaf: int, work_ms: int) -> Any:
-    """A task of the leaf has finished after so much work."""
+    """Update a leaf after a task of it has finished, with the task's duration."""
     s.x[leaf].tasks_done += 1
     s.x[leaf].task_ms += work_ms
 
 
 @kernel
 def settle_app(s: Any, leaf: int, app: int, now: int) -> Any:
-    """Advance an application's own integral and note what it holds now.
+    """Advance an application's own integral and store what it holds now.
 
-    Equations 5.7 to 5.13 of the thesis, with the leaf's L. The application's S_i is its weight's part of the leaf's.
+    Follows equations 5.7 to 5.13 of the thesis, with the leaf's L. The application's S_i is the part of the leaf's that
+    its weight gives.
     """
     a, x, xg = s.a[app], s.x[leaf], s.xg[0]
     if x.app_round_ms > 0:
@@ -319,7 +328,7 @@ def settle_app(s: Any, leaf: int, app: int, now: int) -> Any:
 
 @kernel
 def app_total(s: Any, app: int, now: int) -> Any:
-    """f_i / omega_i of an application that has been settled (eqs. 6, 5.11)."""
+    """Return f_i / omega_i of an application that has been settled (eqs. 6, 5.11)."""
     a = s.a[app]
     total = a.integral + a.phi
     if a.ahead_b > 0.0:
@@ -329,7 +338,10 @@ def app_total(s: Any, app: int, now: int) -> Any:
 
 @kernel
 def refresh_app_keys(s: Any, leaf: int, now: int) -> Any:
-    """Keys of a leaf's applications under the policy ``ltrf``: accumulated resources over weight, smallest first."""
+    """Set the keys of a leaf's applications under the policy ``ltrf``.
+
+    Accumulated resources / weight, smallest first.
+    """
     app = s.q[leaf].run_head
     while app >= 0:
         settle_app(s, leaf, app, now)
@@ -339,7 +351,7 @@ def refresh_app_keys(s: Any, leaf: int, now: int) -> Any:
 
 @kernel
 def sum_up(s: Any) -> Any:
-    """X.sum of parents from their leaves' (parents' own are overwritten)."""
+    """Set X.sum of parents to the sum of their leaves, overwriting the parents' own values."""
     n = s.xg[0].n
     for i in range(n):
         if s.q[i].leaf == 0:

@@ -1,4 +1,4 @@
-"""Arrays of the long-term orders and integrals: what stands beside each queue of the scheduler. No behaviour here."""
+"""Arrays of the long-term orders and integrals, one record per queue of the scheduler. Contains no behaviour."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from harness.sim.arrays import record
 #: Which resource is measured: MiB, vcores, or the dominant share of the cluster (0..1).
 MEMORY, VCORES, DOMINANT = 0, 1, 2
 
-#: How keys are made (XG.rule).
+#: How keys are computed (XG.rule).
 RULE_STOCK, RULE_ACCUMULATED, RULE_HORIZON, RULE_ARRIVAL, RULE_USER = range(5)
 
-#: Long-term figures of a queue. Only leaves keep integrals; figures of parents are sums over their leaves, which are
-#: made when they are asked for. The measure is what XG.measure says; integrals are in the measure times milliseconds.
+#: Long-term values of a queue. Only leaves keep integrals; values of parents are sums over their leaves, computed on
+#: request. XG.measure selects the measure; integrals are in the measure times milliseconds.
 X = record(
     "t_ms",  # up to when the integrals are settled
     "kg:d",  # the allocation since then, in the ledger's measure
@@ -49,30 +49,30 @@ X = record(
     "ahead_a:d",  # assumed execution: sum of demand x (Q + start) of tasks younger than their quantum
     "q_ms:d",  # its quantum; below 0: it has had no application yet
     "q_sum:d q_n:d",  # of a leaf: sum of the quanta of its applications, and their number
-    "x:d",  # with a horizon: its part of its parent's resources (flat: of the cluster's), made anew at each update
+    "x:d",  # with a horizon: its part of its parent's resources (flat: of the cluster's), recomputed at each update
     "more_mb:d more_vc:d",  # what its containers count beyond their size: sum of (delta - 1) x size (thesis eq. 5.9)
     "omega:d",  # sum of its applications' weights
     "win_at",  # of a sliding window: the part that is being filled
     "arrived:i",  # 1: it was active in this round
 )
 
-#: Settings and globals of the long-term figures: one record.
+#: Settings and globals of the long-term values: one record.
 XG = record(
     "on",  # 0: nobody keeps integrals (the driver of decision scripts)
-    "rule",  # how keys are made: one of RULE_STOCK ... RULE_USER
-    "flat",  # 1: leaves are compared with one another, whatever is above them
+    "rule",  # how keys are computed: one of RULE_STOCK ... RULE_USER
+    "flat",  # 1: all leaves are compared with one another, regardless of the tree
     "measure",  # measure of the reported integrals
     "ledger",  # measure of the counted resources
     "round_ms",  # L, the length of a round; 0: one round for ever
     "round_end_ms round_start_ms",  # when the present round ends, and when it began
-    "pseudo",  # 1: who comes begins where the richest stands (eq. 5.10)
+    "pseudo",  # 1: an application that arrives starts at the largest value of the others (eq. 5.10)
     "t_wait_ms",  # T_wait; -1: none
     "waits",  # 1: a node without room for the chosen queue's task gives nothing
     "n",  # queues
     "quantum",  # 1: running tasks are assumed to take a quantum
     "adaptive",  # 1: the quantum follows the tasks that have ended
     "q_ended",  # 1: applications that have ended stay in the mean of their leaf
-    "discount:d",  # eta of eq. (5.7): how much of what is beyond the due is counted
+    "discount:d",  # eta of eq. (5.7): the factor by which use beyond the entitlement is counted
     "q0_ms:d",  # the first quantum
     "half_life_ms:d",  # half-life of what was counted; 0: it does not fade
     "part_ms:d",  # length of one part of a sliding window; 0: there is none

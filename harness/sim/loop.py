@@ -1,14 +1,14 @@
-"""The virtual clock, compiled: takes the next thing that happens and lets it happen, until Python is needed.
+"""The virtual clock, compiled: processes the next event repeatedly, until Python is needed.
 
-At one instant things happen in this order: kills that fall due, what the event heap holds (nodes come and go, jobs
-arrive, masters act, nodes tell of an end out of their turn), the scheduler's update (with its preemption pass), the
-nodes' regular heartbeats, control ticks, samples.
+At one instant things happen in this order: kills that fall due, events of the heap (nodes join and leave, jobs arrive,
+AMs act, nodes report an end outside their period), the scheduler's update (with its preemption pass), the nodes'
+regular heartbeats, control ticks, samples.
 
-Node heartbeats are not in the heap: nodes stand in a ring by phase. A heartbeat of a node that has nothing to report
-and on which the scheduler could not place anything is passed over. Once the heartbeats of all nodes were since anything
-has changed, those until the next thing that happens are passed over together, and so are updates of the scheduler that
-would change nothing. Tests show that all this makes no difference, but that under decay-slurm and decay-kai figures may
-be rounded otherwise where single heartbeats are passed over.
+Node heartbeats are not in the heap: nodes are in a ring ordered by phase. A heartbeat of a node with nothing to report,
+on which the scheduler could not place anything, is skipped. Once every node had a heartbeat since the last change, all
+heartbeats until the next event are skipped together, and so are updates of the scheduler that would change nothing.
+Tests show that skipping makes no difference, except that under decay-slurm and decay-kai values may be rounded
+differently where single heartbeats are skipped.
 """
 
 from __future__ import annotations
@@ -86,23 +86,23 @@ F_ACC, F_COUNTED, F_DUE, F_DUE_FLAT, F_QUANTUM, F_WEIGHT = range(6)
 
 #: ``yarn.resourcemanager.nodemanager-graceful-decommission-timeout-secs``, by default an hour.
 DECOMMISSION_MS = 3_600_000
-#: From so many nodes on their state is no longer in the nearest caches.
+#: Above this number of nodes their state does not fit in the nearest caches.
 _MANY_NODES = 256
 
 
 @kernel
 def most_events(W: Any) -> Any:
-    """How many events one turn of the loop may push, at most.
+    """Return how many events one turn of the loop may push, at most.
 
-    A heartbeat may end and assign every container that there is a slot for (at most 2 and 3 events each), the end of a
-    job lets all those arrive that wait for it, and a driver may start a task in every slot of its executors.
+    A heartbeat may end and assign every container that has a slot (at most 2 and 3 events each). The end of a job
+    submits all jobs that wait for it, and a driver may start a task in every slot of its executors.
     """
     return 5 * len(W.runs) + len(W.jobs) + W.g[0].burst + 64
 
 
 @kernel
 def short_of_room(W: Any) -> Any:
-    """Whether one more event might fill an array."""
+    """Return whether one more event might fill an array."""
     g = W.g[0]
     live = g.live_runs + inner_used(W) + 1024
     return (
@@ -115,7 +115,7 @@ def short_of_room(W: Any) -> Any:
 
 @kernel
 def rebuild_ring(W: Any, now: int) -> Any:
-    """Nodes that are up, by phase and then by number; the next heartbeat is the first at or after `now`."""
+    """Rebuild the ring of live nodes by phase and number; the next heartbeat is the first at or after `now`."""
     g = W.g[0]
     n = 0
     for node in range(len(W.nodes)):
@@ -123,7 +123,7 @@ def rebuild_ring(W: Any, now: int) -> Any:
             W.ring[n] = node
             n += 1
     g.ring_n = n
-    # A counting sort would do for whole milliseconds; an insertion sort into a sorted ring is what mostly happens.
+    # A counting sort would do for whole milliseconds, but usually a few nodes are inserted into a sorted ring.
     for i in range(1, n):
         node = W.ring[i]
         phase = W.nodes[node].phase_ms
@@ -146,7 +146,7 @@ def rebuild_ring(W: Any, now: int) -> Any:
 
 @kernel
 def _exits(S: Any, W: Any, node: int, now: int) -> Any:
-    """The processes on a node that have ended by now exit, in the order in which they did."""
+    """Let the processes on a node that have ended by now exit, in the order of their ends."""
     for i in range(ended_by(W, node, now)):
         c = W.scratch[i]
         if container_exit(S, c) == 0:
@@ -155,7 +155,7 @@ def _exits(S: Any, W: Any, node: int, now: int) -> Any:
 
 @kernel
 def take_sample(S: Any, W: Any, now: int) -> Any:
-    """One row of the samples: every queue as it is now, integrals up to now."""
+    """Take one row of samples: every queue as it is now, integrals up to now."""
     g = W.g[0]
     at = g.sample_n
     g.sample_n = at + 1
@@ -194,7 +194,7 @@ def take_sample(S: Any, W: Any, now: int) -> Any:
 
 @kernel
 def _assume(S: Any, W: Any, now: int) -> None:
-    """Bring what running tasks are assumed to use up to now, where the ledger wants that."""
+    """Update the assumed future use of running tasks to now, if the ledger needs it."""
     g = W.g[0]
     if S.xg[0].quantum == 1:
         roll_rounds(S, now)
@@ -209,7 +209,7 @@ def _assume(S: Any, W: Any, now: int) -> None:
 
 @kernel
 def _keyed(S: Any, W: Any) -> bool:
-    """Whether a user's policy's keys are made anew, without Python."""
+    """Recompute the keys of a user's policy in compiled code; return False where Python has to do it."""
     g = W.g[0]
     if g.keys_at == 0 or call_at(g.keys_at, S, W, g.keys_of) != 1:
         return False
@@ -219,7 +219,7 @@ def _keyed(S: Any, W: Any) -> bool:
 
 @kernel
 def beat(S: Any, W: Any, node: int, now: int) -> Any:
-    """A node's heartbeat; False: want of room, to be repeated."""
+    """Process a node's heartbeat; return False if there was too little room and the call must be repeated."""
     g = W.g[0]
     g.beat_again = 1
     if W.nodes[node].next_end_ms <= now:
@@ -241,7 +241,7 @@ def beat(S: Any, W: Any, node: int, now: int) -> Any:
 
 @kernel
 def happens(S: Any, W: Any, value: int, now: int) -> Any:
-    """Let an event of the heap happen."""
+    """Process an event of the heap."""
     kind, use, slot = kind_of(value), use_of(value), slot_of(value)
     g = W.g[0]
     if kind == E_INNER:
@@ -313,14 +313,14 @@ def happens(S: Any, W: Any, value: int, now: int) -> Any:
 
 @kernel
 def _ahead(W: Any, by: int) -> Any:
-    """The node whose heartbeat comes so many after this one."""
+    """Return the node whose heartbeat comes this many places after the current one."""
     at = W.g[0].ring_at + by
     return W.ring[at if at < W.g[0].ring_n else at - W.g[0].ring_n]
 
 
 @kernel
 def _soon(S: Any, W: Any) -> None:
-    """Bring into the cache what the next nodes' heartbeats will look at: with thousands of nodes it is in none."""
+    """Prefetch what the next nodes' heartbeats will read: with thousands of nodes it is in no cache."""
     g = W.g[0]
     if g.ring_n < _MANY_NODES:
         return
@@ -354,7 +354,7 @@ def _soon(S: Any, W: Any) -> None:
 
 @kernel
 def _find_quiet_end(W: Any) -> None:
-    """When the next process on a node ends: until then, heartbeats that could be passed over still can."""
+    """Find when the next process on a node ends; until then, heartbeats that could be skipped still can."""
     g = W.g[0]
     g.quiet, g.quiet_end_ms = g.ring_n + 1, NEVER
     for i in range(g.ring_n):
@@ -363,12 +363,12 @@ def _find_quiet_end(W: Any) -> None:
 
 @kernel
 def _leap(W: Any, to_ms: int) -> None:
-    """Pass over all heartbeats before a time, which is after the next one's."""
+    """Skip all heartbeats before a time that is after the next heartbeat."""
     g = W.g[0]
     turns = (to_ms - g.ring_base_ms - W.ring_ms[g.ring_at]) // g.node_hb_ms
     g.ring_base_ms += turns * g.node_hb_ms
     g.leapt += turns * g.ring_n
-    # Less than a turn is left. Nodes stand by phase.
+    # Less than one round of the ring is left. Nodes are ordered by phase.
     low, high = g.ring_at, g.ring_n
     if g.ring_base_ms + W.ring_ms[high - 1] < to_ms:
         g.leapt += high - low
@@ -387,7 +387,7 @@ def _leap(W: Any, to_ms: int) -> None:
 
 @kernel
 def _leap_updates(S: Any, W: Any, to_ms: int) -> None:
-    """Pass over updates of the scheduler that change nothing before a time, and before Python is to look."""
+    """Skip updates of the scheduler that change nothing, up to a time and up to Python's next check."""
     g = W.g[0]
     to_ms = min(min(to_ms, g.quiet_end_ms), min(min(g.feed_ms, g.pause_ms), g.limit_ms + 1))
     if g.next_update_ms < to_ms and S.xg[0].rule != RULE_HORIZON:
@@ -398,7 +398,7 @@ def _leap_updates(S: Any, W: Any, to_ms: int) -> None:
 
 @kernel
 def run(S: Any, W: Any) -> Any:
-    """Go on until Python is needed; why. Repeat the call after that."""
+    """Proceed until Python is needed; return the reason. Python calls again after handling it."""
     g = W.g[0]
     # Python may have changed anything.
     g.quiet = 0
@@ -436,10 +436,10 @@ def run(S: Any, W: Any) -> Any:
             g.quiet = 0
             rebuild_ring(W, g.now)
         if g.ring_n > 0:
-            # Heartbeats that come before anything else, in one go.
+            # Process all heartbeats that come before anything else in one go.
             until = min(min(t, g.feed_ms - 1), g.limit_ms)
             if until == t and (t == g.next_update_ms or min(t_heap, t_kill) == t):
-                until -= 1  # those of that very instant come first
+                until -= 1  # events of that very instant come first
             beat_ms = g.ring_base_ms + W.ring_ms[g.ring_at]
             moved = False
             while beat_ms <= until:
@@ -496,7 +496,7 @@ def run(S: Any, W: Any) -> Any:
             if not settled:
                 g.quiet = 0
             ops.update(S, t)
-            if g.update_noted_ms != t:  # it is repeated where preemption wants room
+            if g.update_noted_ms != t:  # it is repeated if preemption needs room
                 g.update_noted_ms = t
                 note(W, t, C_UPDATE, 0, 0, 0, 0, 0)
             if S.g[0].preemption == 1:

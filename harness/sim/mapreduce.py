@@ -1,4 +1,4 @@
-"""What MapReduce's master decides about reduces, compiled: Hadoop 3.4.2's RMContainerAllocator.
+"""Decisions of the MapReduce AM about reduces, compiled: Hadoop 3.4.2's RMContainerAllocator.
 
 `schedule_reduces` and `to_preempt` are its ``scheduleReduces`` and ``preemptReducesIfNeeded`` as functions of numbers;
 `headroom` is what the scheduler tells a master. Floats are Java's: 32 bits where Hadoop has ``float``.
@@ -17,7 +17,7 @@ from harness.sim.kernel import kernel
 
 _INT_MAX = 2**31 - 1
 
-#: What `to_preempt` answers where nothing is to be preempted and reduces are scheduled as usual.
+#: Result of `to_preempt` if nothing is to be preempted and reduces are scheduled as usual.
 NONE = -1
 
 
@@ -26,7 +26,7 @@ NONE = -1
 
 @kernel
 def _quotient(a: int, b: int) -> int:
-    """Java's division of whole numbers, toward zero; without end where the divisor is 0."""
+    """Divide integers as Java does, toward zero; return the largest value where the divisor is 0."""
     if b == 0:
         return _INT_MAX
     return a // b if a >= 0 else -(-a // b)
@@ -34,7 +34,7 @@ def _quotient(a: int, b: int) -> int:
 
 @kernel
 def containers_in(mb: int, vcores: int, of_mb: int, of_vcores: int, cpu: int) -> int:
-    """How many containers of a size fit (computeAvailableContainers); negative where less than nothing is there.
+    """Return how many containers of a size fit (computeAvailableContainers); negative if less than nothing is free.
 
     ``cpu``: whether the scheduler counts vcores (getSchedulingResourceTypes).
     """
@@ -49,7 +49,7 @@ def _up(a: int, b: int) -> int:
 
 @kernel
 def containers_for(mb: int, vcores: int, of_mb: int, of_vcores: int, cpu: int) -> int:
-    """How many containers of a size make up at least so much (divideAndCeilContainers)."""
+    """Return how many containers of a size contain at least this amount (divideAndCeilContainers)."""
     n = _up(mb, of_mb)
     return max(n, _up(vcores, of_vcores)) if cpu else n
 
@@ -59,7 +59,7 @@ def containers_for(mb: int, vcores: int, of_mb: int, of_vcores: int, cpu: int) -
 
 @kernel
 def reached_slow_start(maps: int, completed: int, slow_start: float) -> bool:
-    """Whether so many maps have ended that the first reduces may be asked for."""
+    """Return whether enough maps have ended for the first reduces to be asked for."""
     return completed >= math.ceil(np.float32(slow_start) * np.float32(maps))
 
 
@@ -81,7 +81,7 @@ def schedule_reduces(
     cpu: int,
     rampup_limit: float,
 ) -> Any:
-    """RMContainerAllocator.scheduleReduces once slow start has been reached: change of the scheduled reduces.
+    """RMContainerAllocator.scheduleReduces after slow start: return the change of the number of scheduled reduces.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def schedule_reduces(
     of_maps_mb, of_maps_vcores = total_mb - limit_mb, total_vcores - limit_vcores
     wanted = waiting_maps + held_maps
     if containers_in(of_maps_mb, of_maps_vcores, map_mb, map_vcores, cpu) >= wanted:
-        # What the maps do not need is the reduces'.
+        # Reduces get what the maps do not need.
         limit_mb += of_maps_mb - map_mb * wanted
         limit_vcores += of_maps_vcores - map_vcores * wanted
     asked = scheduled + held
@@ -132,10 +132,10 @@ def to_preempt(
     cpu: int,
     limit: float,
 ) -> int:
-    """RMContainerAllocator.preemptReducesIfNeeded: how many of the reduces that hold containers are killed.
+    """RMContainerAllocator.preemptReducesIfNeeded: return how many reduces that hold containers are killed.
 
-    `NONE`: maps are not starved. Else all scheduled reduces become pending again, and no reduce is scheduled in this
-    heartbeat.
+    Returns `NONE` if maps are not starved. Otherwise all scheduled reduces become pending again, and no reduce is
+    scheduled in this heartbeat.
 
     Parameters
     ----------
@@ -161,12 +161,12 @@ def to_preempt(
     return min(max(for_one, by_limit), for_all)
 
 
-# --- what a master is told ---
+# --- headroom of an AM
 
 
 @kernel
 def headroom(S: Any, W: Any, j: int) -> Any:
-    """A master's headroom (memory, vcores), and whether its scheduler counts vcores.
+    """Return an AM's headroom (memory, vcores), and whether its scheduler counts vcores.
 
     With `W.g.no_headroom` it is 0, as Hadoop 2.2's Fair Scheduler has it (YARN-1959).
     """

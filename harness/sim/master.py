@@ -1,12 +1,12 @@
 """MapReduce's master at a heartbeat, compiled: RMContainerAllocator.heartbeat with the decisions of `.mapreduce`.
 
-Every map is asked for at once, reduces as `schedule_reduces` says: they are pending, then scheduled (asked for), then
-they hold a container. While maps wait for containers the master looks at each heartbeat, because its headroom changes.
+All maps are asked for at once, reduces as `schedule_reduces` says: they are pending, then scheduled (asked for), then
+they hold a container. While maps wait for containers, the AM decides at each heartbeat, because its headroom changes.
 
-What differs from Hadoop's master: an ask changes the scheduler's outstanding total by what the master decides, so it
-never overlaps with a grant of which the master has not heard; a map that is attempted again after a failure is asked
-for at the priority of all maps. A reduce's progress, by which it is chosen to be preempted, is 0 until it has started
-its work and the same for all that have.
+Differences from Hadoop's AM: an ask changes the scheduler's outstanding total by what the master decides, so it never
+overlaps with a grant that the AM has not heard of; a map that is attempted again after a failure is asked for at the
+priority of all maps. The progress of a reduce, by which preemption chooses, is 0 until it has started its work and
+equal for all reduces that have started.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from harness.sim.world import NEVER
 
 @kernel
 def _total(S: Any, W: Any, j: int, s: int, count: int, limit: int, now: int) -> Any:
-    """Ask for so many tasks of a stage in all, as far as the job's limit of running ones allows; False: no room.
+    """Set the total of asked tasks of a stage, up to the job's limit on running tasks.
+
+    Return False if there is no room.
 
     RMContainerAllocator.applyConcurrentTaskLimits: the limit does not concern jobs that have no more tasks.
     """
@@ -43,7 +45,7 @@ def _total(S: Any, W: Any, j: int, s: int, count: int, limit: int, now: int) -> 
 
 @kernel
 def _waited(W: Any, j: int, s: int, now: int, ms: int) -> Any:
-    """How many of a stage's waiting tasks have waited for longer than that (getNumHangingRequests)."""
+    """Return how many of a stage's waiting tasks have waited for longer than a time (getNumHangingRequests)."""
     st = W.stages[j, s]
     if ms <= 0:
         return waiting(st)
@@ -60,10 +62,10 @@ def _waited(W: Any, j: int, s: int, now: int, ms: int) -> Any:
 
 @kernel
 def _preempt(W: Any, j: int, s: int, count: int, now: int) -> Any:
-    """AssignedRequests.preemptReduce: those with the least progress, then those that were assigned first.
+    """AssignedRequests.preemptReduce: kill reduces with the least progress first, then those assigned first.
 
-    The master asks the node to kill them; it keeps them among its reduces until it hears of their end, and one that
-    is chosen again meanwhile is not replaced by another.
+    The AM asks the node to kill them and counts them among its reduces until it hears that they have ended. If one is
+    chosen again in the meantime, no other reduce is killed instead.
     """
     last = W.stages[j, s].run_head
     while last >= 0 and W.runs[last].st_next >= 0:
@@ -82,11 +84,11 @@ def _preempt(W: Any, j: int, s: int, count: int, now: int) -> Any:
 
 @kernel
 def beat(S: Any, W: Any, j: int, now: int) -> Any:
-    """The master acts on what it has heard."""
+    """Let the AM act on what it has heard."""
     g, job = W.g[0], W.jobs[j]
     m = W.stages[j, job.maps_at]
-    # RMContainerAllocator forgets the request of an attempt that its task's other attempt has made unnecessary
-    # (CONTAINER_DEALLOCATE): it is no map that waits, and no reduce is killed for it.
+    # RMContainerAllocator forgets the request of an attempt that the task's other attempt has made unnecessary
+    # (CONTAINER_DEALLOCATE): it does not count as a waiting map, and no reduce is killed for it.
     if g.speculation == 1:
         drop_stale_copies(W, j, job.maps_at)
         if job.reduces_at >= 0:

@@ -1,6 +1,6 @@
-"""Applications of a leaf that orders them by accumulated resources, as they come and go (tang-thesis section 5.5.1).
+"""Applications of a leaf that orders them by accumulated resources, as they arrive and end (tang-thesis section 5.5.1).
 
-What each is due depends on who else is there, so that all of a leaf's are settled at each arrival and end.
+The entitlement of each depends on the others, so all applications of a leaf are settled at each arrival and end.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from harness.sim.world import J_RUNNING, J_SUBMITTED
 
 @kernel
 def _settle_others(S: Any, W: Any, j: int, now: int) -> Any:
-    """Settle the other live applications of a job's leaf; the most that one of them has for its weight."""
+    """Settle the other live applications of a job's leaf; return their largest total / weight."""
     leaf, highest = W.jobs[j].queue, 0.0
     for k in range(len(W.jobs)):
         other = W.jobs[k]
@@ -26,7 +26,10 @@ def _settle_others(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def joins(S: Any, W: Any, j: int, now: int) -> None:
-    """A job's application has come: with pseudo accumulated resources it begins where the richest stands (eq. 5.10)."""
+    """Handle the arrival of a job's application: with pseudo accumulated resources it starts at the largest (eq.
+
+    5.10).
+    """
     job = W.jobs[j]
     highest = _settle_others(S, W, j, now)
     a = S.a[job.app]
@@ -37,6 +40,6 @@ def joins(S: Any, W: Any, j: int, now: int) -> None:
 
 @kernel
 def leaves(S: Any, W: Any, j: int, now: int) -> None:
-    """A job's application has ended."""
+    """Handle the end of a job's application."""
     _settle_others(S, W, j, now)
     S.x[W.jobs[j].queue].omega -= W.jobs[j].omega

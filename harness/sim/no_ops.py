@@ -30,54 +30,54 @@ def nothing_there(s: Any, slot: int, now: int) -> None:
 
 @kernel
 def unlimited(s: Any, queue: int) -> int:
-    """No limit on the applications that run in a queue."""
+    """Return a number that no count of running applications reaches."""
     return _INT_MAX
 
 
 @kernel
 def none_starts(s: Any, i: int, now: int) -> bool:
-    """No application ever waits for a limit on running ones."""
+    """Return False: no application ever waits for a limit on running applications."""
     return False
 
 
 @kernel
 def never(s: Any) -> int:
-    """No kill is due."""
+    """Return NEVER: no kill is due."""
     return _LONG_MAX
 
 
 @kernel
 def always(s: Any) -> bool:
-    """A periodic update would change nothing."""
+    """Return True: a periodic update would change nothing."""
     return True
 
 
 @kernel
 def yes(s: Any) -> bool:
-    """The scheduler has room, or counts vcores."""
+    """Return True: the scheduler has room, or counts vcores."""
     return True
 
 
 @kernel
 def no(s: Any) -> bool:
-    """The scheduler does not have the feature."""
+    """Return False: the scheduler does not have the feature."""
     return False
 
 
 @kernel
 def nothing_over(s: Any, mb: int, vcores: int) -> bool:
-    """Nothing is killed on a node that has less than it runs."""
+    """Return False: no container is killed on a node that has less than it runs."""
     return False
 
 
 @kernel
 def no_records(s: Any, i: int) -> int:
-    """The end of an application logs nothing besides its containers."""
+    """Return 0: the end of an application logs nothing besides its containers."""
     return 0
 
 
 @kernel
 def log_room(s: Any, more: int) -> bool:
-    """The log has room for this many records more, and a change of the cluster needs no others."""
+    """Return whether the log has room for this many more records; a change of the cluster needs no others."""
     room: bool = s.g[0].n_log + more <= len(s.log)
     return room

@@ -1,8 +1,8 @@
-"""What nodes and AMs send to the scheduler, whichever it is.
+"""What nodes and AMs send to the scheduler, for all schedulers.
 
 Nodes that join and leave, heartbeats, asks, releases, what AMs fetch, the end of an attempt or an application.
 
-What a scheduler does besides, when its cluster changes or a node's space is allocated, is in its own package.
+The package of each scheduler adds its reactions to changes of the cluster, and the allocation of a node's space.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -34,7 +34,7 @@ from harness.sim.state import (
 
 @kernel
 def add_node(s: Any, ni: int, now: int) -> int:
-    """A node registers (or is back, empty)."""
+    """Register a node (or register it again, empty)."""
     g, node = s.g[0], s.n[ni]
     if node.alive == 1:
         return IGNORED
@@ -51,7 +51,7 @@ def add_node(s: Any, ni: int, now: int) -> int:
 
 @kernel
 def remove_node(s: Any, ni: int, now: int) -> int:
-    """A node is lost: its containers complete at once (LOST), its reservation is given up."""
+    """Remove a lost node: its containers complete at once (LOST), its reservation is given up."""
     g, node = s.g[0], s.n[ni]
     if node.alive == 0:
         return IGNORED
@@ -77,7 +77,7 @@ def remove_node(s: Any, ni: int, now: int) -> int:
 
 @kernel
 def _update_resource(s: Any, ni: int, mb: int, vcores: int, now: int) -> None:
-    """AbstractYarnScheduler.updateNodeResource; the node's place among others in Hadoop's hash table is a new one."""
+    """AbstractYarnScheduler.updateNodeResource; the node gets a new place in Hadoop's hash table of nodes."""
     g, node = s.g[0], s.n[ni]
     more_mb, more_vcores = mb - node.total_mb, vcores - node.total_vcores
     if more_mb != 0 or more_vcores != 0:
@@ -94,11 +94,11 @@ def _update_resource(s: Any, ni: int, mb: int, vcores: int, now: int) -> None:
 
 @kernel
 def resize_node(s: Any, ni: int, mb: int, vcores: int, now: int) -> int:
-    """A node offers other resources from now on, and is no longer being decommissioned.
+    """Change a node's resources and end its decommissioning.
 
-    RMNodeImpl.RecommissionNodeTransition has an overcommit time-out of 0: what a node that was being decommissioned
-    runs beyond its resources is killed, now and at each later heartbeat. Else there is no time-out, and nothing is
-    killed.
+    RMNodeImpl.RecommissionNodeTransition has an overcommit time-out of 0: containers beyond the resources of a node
+    that was being decommissioned are killed, now and at each later heartbeat. For other nodes there is no time-out, and
+    nothing is killed.
     """
     g, node = s.g[0], s.n[ni]
     if node.alive == 0:
@@ -117,7 +117,7 @@ def resize_node(s: Any, ni: int, mb: int, vcores: int, now: int) -> int:
 
 @kernel
 def drain_node(s: Any, ni: int) -> int:
-    """Graceful decommissioning begins: from its next heartbeat on, the node's total is what it runs."""
+    """Begin graceful decommissioning: from its next heartbeat on, the node's total is the sum of its containers."""
     node = s.n[ni]
     if node.alive == 0 or node.draining == 1:
         return IGNORED
@@ -127,10 +127,10 @@ def drain_node(s: Any, ni: int) -> int:
 
 @kernel
 def _kill_overcommitted(s: Any, ni: int, mark: int, before: int, now: int) -> None:
-    """AbstractYarnScheduler.signalContainersIfOvercommitted: the newest go first, and masters that run last.
+    """AbstractYarnScheduler.signalContainersIfOvercommitted: kill the newest first and running AMs last.
 
-    Containers with a serial number above ``mark`` were assigned by this heartbeat (log records from ``before`` on):
-    no master has fetched them, so that the scheduler has their requests again, and nobody hears of them.
+    Containers with a serial number above ``mark`` were assigned by this heartbeat (log records from ``before`` on): no
+    AM has fetched them, so their requests are restored in the scheduler and no AM hears of them.
     """
     g, node = s.g[0], s.n[ni]
     n = by_hash(s, node.c_head, False, node.map_cap, s.work, 0)
@@ -172,7 +172,7 @@ def _kill_overcommitted(s: Any, ni: int, mark: int, before: int, now: int) -> No
 
 @kernel
 def _heartbeat_room(s: Any, ni: int) -> bool:
-    """Whether every pool and the log have free slots for all that one heartbeat can do.
+    """Return whether every pool and the log have free slots for everything that one heartbeat can do.
 
     The number of containers that it assigns is bounded by the number of rounds, by the outstanding asks and by the
     node's free space divided by the smallest ask. The configured minimum allocation is no bound: it may be 0, and asks
@@ -201,9 +201,9 @@ def _heartbeat_room(s: Any, ni: int) -> bool:
 
 @kernel
 def heartbeat(s: Any, ni: int, now: int) -> int:
-    """A node's heartbeat: it reports launched and completed containers, then its space is given out.
+    """Process a node's heartbeat: it reports launched and completed containers, then its space is allocated.
 
-    How often it was, NEED_ROOM, or IGNORED for a node that is not there.
+    Returns the number of this heartbeat, NEED_ROOM, or IGNORED for a node that is not registered.
     """
     g, node = s.g[0], s.n[ni]
     if node.alive == 0:
@@ -229,12 +229,12 @@ def heartbeat(s: Any, ni: int, now: int) -> int:
                 free_if_gone(s, c)
             c = after
     before, mark = g.n_log, g.serial
-    # AbstractYarnScheduler.nodeUpdate sends kills to the scheduler itself, which hears of them after this heartbeat.
+    # AbstractYarnScheduler.nodeUpdate sends kills as events to the scheduler, which handles them after this heartbeat.
     over = node.over == 1 and node.draining == 0 and ops.overcommitted(s, node.avail_mb, node.avail_vcores)
     held_mb, held_vcores = node.total_mb - node.avail_mb, node.total_vcores - node.avail_vcores
     count = ops.attempt_scheduling(s, ni, now)
     if node.draining == 1 and (held_mb != node.total_mb or held_vcores != node.total_vcores):
-        # What the heartbeat has just assigned is not yet in what it runs.
+        # The containers that this heartbeat has just assigned do not count as running yet.
         _update_resource(s, ni, held_mb, held_vcores, now)
         node.over = 1
         if ops.overcommitted(s, node.avail_mb, node.avail_vcores):
@@ -252,9 +252,9 @@ def heartbeat(s: Any, ni: int, now: int) -> int:
 
 @kernel
 def ask(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> int:
-    """`count` containers of this size are outstanding from now on under (priority, alloc_id); 0 takes the ask back.
+    """Set the outstanding containers of this size under (priority, alloc_id) to `count`; 0 cancels the ask.
 
-    `alloc_id` is -1 where AMs give none. INVALID_ASK where the queue may use nothing of a resource that is wanted.
+    `alloc_id` is -1 where AMs give none. Returns INVALID_ASK where the queue's maximum is 0 in a requested resource.
     """
     x = s.a[i]
     if x.alive == 0:
@@ -271,7 +271,7 @@ def ask(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcore
 
 @kernel
 def release(s: Any, c: int, now: int) -> int:
-    """The AM gives a container back: usage falls at once, the node's space as `node_release` has it."""
+    """Release a container of an AM: usage falls at once, the node's space as `node_release` says."""
     x = s.c[c]
     if x.alive == 0 or x.live == 0 or x.acquired == 0:
         return IGNORED
@@ -285,7 +285,7 @@ def release(s: Any, c: int, now: int) -> int:
 
 @kernel
 def pull(s: Any, i: int) -> None:
-    """The AM fetches what it has been given (needed only where `manual_acquire` is 1)."""
+    """Let the AM fetch its granted containers (needed only if `manual_acquire` is 1)."""
     c = s.a[i].live_head
     while c >= 0:
         x = s.c[c]
@@ -300,7 +300,7 @@ def pull(s: Any, i: int) -> None:
 
 @kernel
 def _end_room(s: Any, i: int) -> bool:
-    """Room for all that the end of an attempt, and a new one, can do."""
+    """Return whether there is room for everything that the end of an attempt, and a new one, can do."""
     g, x = s.g[0], s.a[i]
     room = g.n_log + x.n_live + x.n_reserved + ops.end_records(s, i) + 8 <= len(s.log)
     return room and g.n_free_r >= x.n_live + 1 and g.n_free_app >= 1 and len(s.work) > x.n_live + 1
@@ -308,7 +308,7 @@ def _end_room(s: Any, i: int) -> bool:
 
 @kernel
 def _end_attempt(s: Any, i: int, now: int) -> None:
-    """What the attempt holds and asks for goes, then it itself; others may run in its place."""
+    """End an attempt: drop its containers and asks, then the attempt; other applications may run in its place."""
     end_attempt(s, i, APP_END, now)
     ops.remove_attempt(s, i, now)
     x = s.a[i]
@@ -318,7 +318,7 @@ def _end_attempt(s: Any, i: int, now: int) -> None:
 
 @kernel
 def end_app(s: Any, i: int, now: int) -> int:
-    """The application is over: what still runs is killed (APP_END)."""
+    """End the application and kill what still runs (APP_END)."""
     if s.a[i].alive == 0:
         return IGNORED
     if not _end_room(s, i):
@@ -330,7 +330,10 @@ def end_app(s: Any, i: int, now: int) -> int:
 
 @kernel
 def restart_app(s: Any, i: int, am_mb: int, am_vcores: int, now: int) -> int:
-    """The attempt failed: as `end_app`, then a new attempt in the same slot; asks are gone, `n` goes on counting."""
+    """Restart a failed application: as `end_app`, then a new attempt in the same slot.
+
+    Asks are gone, `n` goes on counting.
+    """
     if s.a[i].alive == 0:
         return IGNORED
     if not _end_room(s, i):

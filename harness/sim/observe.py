@@ -1,6 +1,6 @@
 """What an observer sees of the running simulation: a `Snapshot`, consumed resources, counted resources.
 
-Made once a control tick, so it is one compiled pass over the queues and then values from lists.
+Computed once per control tick, in one compiled pass over the queues; the values are then read from lists.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from harness.sim.longterm_kernels import advance, roll_rounds, total_of
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK
 
 _COLUMNS = 16
-#: What a `QueueView` is made of; the others go on while nothing happens.
+#: Columns that a `QueueView` is made of; the other columns change even while nothing happens.
 _VIEWED = MB_MS
 
 
@@ -54,9 +54,11 @@ _view, _resource, _snapshot, _figures = (
 
 @kernel
 def fill(S: Any, W: Any, ints: Any, reals: Any, now: int, jobs: int) -> Any:
-    """Fill (queues + 1, 16) integers and (queues, 2) reals: parents as the sum of their leaves, then the cluster.
+    """Fill (queues + 1, 16) integers and (queues, 2) reals.
 
-    Without ``jobs`` what is known of those is left out.
+    Leaves, parents as the sum of their leaves, then the cluster.
+
+    Without ``jobs``, values that come from job data are left out.
     """
     n = S.xg[0].n
     roll_rounds(S, now)
@@ -125,9 +127,9 @@ class Seen(NamedTuple):
     snapshot
         What a policy is shown.
     rows
-        By the scheduler's slot of a queue: the integers that `fill` has written.
+        Integers that `fill` has written, by the queue's slot in the scheduler.
     reals
-        By the same: what is counted and what is assumed ahead, in the measure times milliseconds.
+        Counted and assumed future resources, by the same slots, in the measure times milliseconds.
     """
 
     snapshot: Snapshot
@@ -136,7 +138,7 @@ class Seen(NamedTuple):
 
 
 class Observer:
-    """Snapshots of one run. ``tree``: the queues; ``order``: their indices in the scheduler, in the tree's order.
+    """Makes snapshots of one run. ``tree``: the queues; ``order``: their scheduler indices, in the tree's order.
 
     ``size``: rows of the scheduler's table of queues; ``look_at``: the scheduler's compiled `fill`.
     """
@@ -155,10 +157,10 @@ class Observer:
             for q, index in zip(tree, order, strict=True)
         ]
         self._limits = {q.path: (q.min_share, q.max_limit) for q in tree}
-        #: What does not change from look to look: another list when it has. The cluster, of the last look.
+        #: Values that rarely change between polls: a new list when they have changed. And the cluster at the last poll.
         self.static: list[Any] = []
         self.capacity: Resource | None = None
-        #: The figures of the last look and of the one before; the last row: the cluster's MiB and vcores.
+        #: Values of the last poll and of the one before; the last row is the cluster's MiB and vcores.
         self._ints, self._before = np.zeros((2, size + 1, _COLUMNS), np.int64)
         self._reals = np.zeros((size, 2))
         self.leaves = [q.path for q in tree if q.leaf]
@@ -168,26 +170,26 @@ class Observer:
         self._names = {path: place for place, (path, *_) in enumerate(self._queues)}
         rows = tuple([(parent, leaf, weight) for _, parent, leaf, weight, _ in self._queues])
         self._shape = tuple(self._names), rows, "float"
-        #: The figures of the last look and of the one before, row by row, if somebody wanted them so.
+        #: Values of the last poll and of the one before as lists of rows, if a caller needed them in this form.
         self._rows: list[list[int]] | None = None
         self._rows_before: list[list[int]] | None = None
-        #: What the last views were made of, and the views: a queue in which nothing happened keeps its own.
+        #: Input of the last views, and the views: a queue in which nothing happened keeps its view.
         self._viewed: dict[str, list[int]] = {}
         self._views: dict[str, QueueView] = {}
         self._views_of: list[Any] | None = None
 
     def limits_changed(self, path: str, least: Resource | None, limit: Any | None) -> None:
-        """A queue's minimum or maximum share was rewritten."""
+        """Note that a queue's minimum or maximum share was rewritten."""
         old = self._limits[path]
         self._limits[path] = (old[0] if least is None else least, old[1] if limit is None else limit)
         self.capacity = None
 
     def table(self) -> tuple[Any, Any]:
-        """Room for the figures of one look: what `fill` fills."""
+        """Return the tables that `fill` writes in one poll."""
         return np.zeros_like(self._ints), np.zeros_like(self._reals)
 
     def look(self, S: Any, W: Any, now_ms: int) -> Figures:
-        """The figures of this instant."""
+        """Poll the present values."""
         self._ints, self._before = self._before, self._ints
         self._rows, self._rows_before = None, self._rows
         self._look_at(S.address, W.address, self._ints, self._reals, now_ms)
@@ -206,7 +208,7 @@ class Observer:
         return self.seen(self.look(S, W, now_ms), period_s)
 
     def seen(self, figures: Figures, period_s: float) -> Seen:
-        """Return what a policy is shown of the figures of the last look."""
+        """Return the policy's snapshot of the values of the last poll."""
         rows = self._rows = self._ints.tolist()
         before = self._rows_before or self._before.tolist()
         queues = LateViews(
@@ -218,13 +220,13 @@ class Observer:
         return Seen(_snapshot(figures.time_s, figures.capacity, queues, period_s), rows, self._reals)
 
     def _views_at(self, static: list[Any], rows: list[list[int]], rows_before: list[list[int]]) -> dict[str, QueueView]:
-        """The views of a look, of which the figures and those of the look before are given."""
+        """Return the views of a poll, given its values and those of the poll before."""
         before, views = (self._viewed, self._views) if self._views_of is static else ({}, {})
         queues: dict[str, QueueView] = {}
         viewed: dict[str, list[int]] = {}
         for path, parent, leaf, weight, index, least, most in static:
             row, last = rows[index], rows_before[index]
-            # Ends are those since the look before, so they are compared too.
+            # Container ends are counted since the poll before, so they are compared too.
             compared = viewed[path] = [
                 *row[:_VIEWED],
                 row[APPS_DONE] - last[APPS_DONE],
@@ -259,7 +261,7 @@ class Observer:
         return queues
 
     def consumed(self, rows: list[list[int]]) -> dict[str, tuple[float, float]]:
-        """Leaf -> MiB-seconds and vcore-seconds since the start."""
+        """Return leaf -> MiB-seconds and vcore-seconds since the start."""
         return {
             path: (rows[index][MB_MS] / 1000.0, rows[index][VC_MS] / 1000.0)
             for path, _, leaf, _, index in self._queues
@@ -267,11 +269,11 @@ class Observer:
         }
 
     def counted(self, reals: Any) -> dict[str, float]:
-        """Leaf -> counted resources, measure-seconds."""
+        """Return leaf -> counted resources, measure-seconds."""
         values = (reals[:, 0] / 1000.0).tolist()
         return {path: values[index] for path, _, leaf, _, index in self._queues if leaf}
 
     def ahead(self, reals: Any) -> dict[str, float]:
-        """Leaf -> what its running tasks are assumed to use yet, measure-seconds."""
+        """Return leaf -> assumed future use of its running tasks, measure-seconds."""
         values = (reals[:, 1] / 1000.0).tolist()
         return {path: values[index] for path, _, leaf, _, index in self._queues if leaf}

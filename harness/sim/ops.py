@@ -1,9 +1,9 @@
-"""What shared kernels call in the simulated scheduler: one table, `SchedulerOps`, for each.
+"""The kernels that shared kernels call: one table, `SchedulerOps`, for each simulated scheduler.
 
 The functions below the table have the names of its fields. ``ops.used(s, i)`` calls the field ``used`` of the table of
-the scheduler that the state ``s`` belongs to (`harness.sim.arrays.Arrays.scheduler`). Which one that is, is settled
-when the caller is compiled: at run time the call costs nothing. Python calls a scheduler's own kernels; these functions
-are for compiled code alone.
+the scheduler that the state ``s`` belongs to (`harness.sim.arrays.Arrays.scheduler`). The table is selected when the
+caller is compiled, so the selection costs nothing at run time. Only compiled code may call these functions; Python
+calls a scheduler's own kernels.
 
 In all signatures ``s`` is the scheduler's state; ``i``, ``c``, ``r`` and ``ni`` are the slots of an application, a
 container, an ask and a node; ``leaf`` and ``queue`` are slots of queues; ``now`` is the time in milliseconds; memory is
@@ -24,7 +24,7 @@ from harness.sim.schedulers import SCHEDULERS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerOps:
-    """The kernels of one scheduler that shared kernels call. A field with a default is a feature that it may lack."""
+    """The kernels of one scheduler that shared kernels call. Fields with a default are optional features."""
 
     # --- asks (`harness.sim.attempts`)
 
@@ -34,13 +34,13 @@ class SchedulerOps:
     drop_ask: Callable[[Any, int, int], None]
     #: ``(s, i, mb, vcores)``: an application's outstanding asks have grown by this much (shrunk where negative).
     change_pending: Callable[[Any, int, int, int], None]
-    #: ``(s, i, count, mb, vcores)``: an application has said how many containers of a size it wants in all.
+    #: ``(s, i, count, mb, vcores)``: an application has set the total number of containers of a size that it wants.
     asked: Callable[[Any, int, int, int, int], None]
     #: ``(s, leaf)``: the size of an ask in a leaf has changed.
     ask_resized: Callable[[Any, int], None] = no_ops.nothing
     #: ``(s, leaf, mb, vcores) -> (mb, vcores)``: the size with which an ask is taken.
     normalize: Callable[[Any, int, int, int], tuple[int, int]]
-    #: ``(s, leaf, mb, vcores) -> bool``: a leaf may use nothing of a resource that an ask wants; the ask is refused.
+    #: ``(s, leaf, mb, vcores) -> bool``: a leaf's maximum is 0 in a requested resource; the ask is refused.
     has_none_of: Callable[[Any, int, int, int], bool]
 
     # --- containers (`harness.sim.attempts`)
@@ -52,21 +52,21 @@ class SchedulerOps:
 
     # --- nodes (`harness.sim.nodes`)
 
-    #: ``(s, ni, now) -> count``: allocate containers on a node after its heartbeat; how often something was done.
+    #: ``(s, ni, now) -> count``: allocate containers on a node after its heartbeat; returns the number of actions.
     attempt_scheduling: Callable[[Any, int, int], int]
-    #: ``(s, ni) -> bool``: a heartbeat of this node would change nothing now, and may be left out.
+    #: ``(s, ni) -> bool``: a heartbeat of this node would change nothing now, and can be skipped.
     can_skip: Callable[[Any, int], bool]
     #: ``(s, ni) -> count``: the most containers that one heartbeat may assign.
     most_rounds: Callable[[Any, int], int]
-    #: ``(s, more) -> bool``: the log has room for what a change of the cluster logs, and ``more`` records.
+    #: ``(s, more) -> bool``: the log has room for the records of a change of the cluster, and for ``more`` others.
     change_room: Callable[[Any, int], bool] = no_ops.log_room
     #: ``(s, ni)``: a node has registered.
     node_joined: Callable[[Any, int], None] = no_ops.nothing
     #: ``(s, ni)``: a node is about to be lost; its containers are still there.
     node_leaves: Callable[[Any, int], None] = no_ops.nothing
-    #: ``(s, now)``: a node has come or gone.
+    #: ``(s, now)``: a node has joined or left.
     cluster_changed: Callable[[Any, int], None] = no_ops.nothing
-    #: ``(s, mb, vcores) -> bool``: with so little left a node has too much, and containers are killed for it.
+    #: ``(s, mb, vcores) -> bool``: a node with this much free is overcommitted, so that containers are killed.
     overcommitted: Callable[[Any, int, int], bool] = no_ops.nothing_over
     #: ``(s) -> bool``: a container must fit into a node's vcores, too.
     counts_vcores: Callable[[Any], bool] = no_ops.yes
@@ -82,8 +82,8 @@ class SchedulerOps:
 
     # --- applications (`harness.sim.nodes`, `harness.sim.enforcer`, `harness.sim.waiting`)
 
-    #: ``(s, leaf, user, managed, am_mb, am_vcores, app_id, now) -> i``: an application arrives; its slot, or
-    #: ``NEED_ROOM``, or ``REJECTED``. ``user``: `harness.sim.pools.SchedulerBase.user_slot`; ``managed``: it has an AM,
+    #: ``(s, leaf, user, managed, am_mb, am_vcores, app_id, now) -> i``: add an application; returns its slot,
+    #: ``NEED_ROOM`` or ``REJECTED``. ``user``: `harness.sim.pools.SchedulerBase.user_slot`; ``managed``: it has an AM,
     #: which is its first container; ``am_mb`` < 0: the AM is not asked for here; ``app_id`` < 1: the next number.
     add_app: Callable[[Any, int, int, bool, int, int, int, int], int]
     #: ``(s, i, am_mb, am_vcores, now)``: a new attempt of an application, after one that has ended.
@@ -92,20 +92,20 @@ class SchedulerOps:
     remove_attempt: Callable[[Any, int, int], None]
     #: ``(s, i)``: an application has ended, with its last attempt.
     app_ended: Callable[[Any, int], None]
-    #: ``(s, i) -> count``: log records that the end of an attempt and a new one may need, beside those of containers.
+    #: ``(s, i) -> count``: log records that the end of an attempt and a new one may need, besides those of containers.
     end_records: Callable[[Any, int], int] = no_ops.no_records
-    #: ``(s, queue) -> count``: how many applications more a queue lets run.
+    #: ``(s, queue) -> count``: how many more applications a queue may run.
     remaining_app_slots: Callable[[Any, int], int] = no_ops.unlimited
-    #: ``(s, i, now) -> bool``: let an application that waits for a limit on running ones run, if it may.
+    #: ``(s, i, now) -> bool``: start an application that waits for a limit on running ones, if it may run.
     starts: Callable[[Any, int, int], bool] = no_ops.none_starts
-    #: ``(s, i)``: an application that has started waits no longer.
+    #: ``(s, i)``: remove a started application from the waiting lists.
     stop_waiting: Callable[[Any, int], None] = no_ops.nothing
 
     # --- headroom
 
-    #: ``(s, i) -> (mb, vcores, counts_vcores)``: what the scheduler tells an AM that it may still get.
+    #: ``(s, i) -> (mb, vcores, counts_vcores)``: the headroom that the scheduler reports to an AM.
     headroom: Callable[[Any, int], tuple[int, int, int]]
-    #: ``(s) -> bool``: when AMs are told their headroom has an effect on the scheduler.
+    #: ``(s) -> bool``: whether it has an effect on the scheduler when AMs are told their headroom.
     tells_headroom: Callable[[Any], bool] = no_ops.no
     #: ``(s, i)``: an AM is told its headroom.
     show_headroom: Callable[[Any, int], None] = no_ops.nothing
@@ -118,16 +118,16 @@ class SchedulerOps:
     is_settled: Callable[[Any], bool] = no_ops.always
     #: ``(s, now) -> int``: choose containers to preempt, or ``NEED_ROOM``.
     preempt_pass: Callable[[Any, int], int] = no_ops.nothing_now
-    #: ``(s) -> now``: when the next container that was chosen is killed.
+    #: ``(s) -> now``: when the next chosen container is killed.
     next_kill_ms: Callable[[Any], int] = no_ops.never
     #: ``(s, now) -> int``: kill the containers whose time has come, or ``NEED_ROOM``.
     run_kills: Callable[[Any, int], int] = no_ops.nothing_now
 
-    # --- orders of a policy's own inside the scheduler (`harness.sim.longterm_kernels`, `harness.sim.keyed`)
+    # --- a policy's orders inside the scheduler (`harness.sim.longterm_kernels`, `harness.sim.keyed`)
 
-    #: ``(s, leaf)``: what a leaf has been given is counted from here on at another rate.
+    #: ``(s, leaf)``: the rate at which a leaf's resources are counted has changed.
     counted_anew: Callable[[Any, int], None] = no_ops.nothing
-    #: ``(s, queue)``: a policy has given a queue another key.
+    #: ``(s, queue)``: a policy has changed a queue's key.
     key_changed: Callable[[Any, int], None] = no_ops.nothing
 
 

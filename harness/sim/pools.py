@@ -1,4 +1,4 @@
-"""Slots: arrays of records with free lists, and how they grow; what the simulated schedulers' Python sides share."""
+"""Slots: arrays of records with free lists, and how they grow; code that the schedulers' Python sides share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ S = TypeVar("S", bound=Any)
 
 
 class NodeLike(Protocol):
-    """What is read of a node."""
+    """The attributes of a node that are read."""
 
     @property
     def name(self) -> str:
@@ -45,7 +45,10 @@ def node_hash(name: str, port: int) -> int:
 
 
 def zeros(size: int, dtype: Any) -> np.ndarray:
-    """An array of a slot type. Without compilation (NUMBA_DISABLE_JIT, for debugging) records need attributes too."""
+    """Return an array of a slot type.
+
+    Without compilation (NUMBA_DISABLE_JIT, for debugging) records need attributes too.
+    """
     array = arrays.zeros(size, dtype)
     return array.view(np.recarray) if getattr(numba_config, "DISABLE_JIT", 0) and array.dtype.names else array
 
@@ -58,7 +61,10 @@ def chain(array: np.ndarray, field: str, first: int) -> None:
 
 
 def extended(state: S, which: str, head: str, count: str, link: str, size: int) -> S:
-    """The state with its array `which` of `size` slots: the new ones come first in the free list G.`head`."""
+    """Return the state with its array `which` extended to `size` slots.
+
+    The new slots come first in the free list G.`head`.
+    """
     old: np.ndarray = getattr(state, which)
     new = zeros(size, old.dtype)
     new[: len(old)] = old
@@ -74,14 +80,13 @@ def extended(state: S, which: str, head: str, count: str, link: str, size: int) 
 
 @dataclass(frozen=True, slots=True)
 class DriverOptions:
-    """How a scheduler is driven.
+    """Options of the code that drives a scheduler.
 
-    cluster_timestamp, node_port : parts of Hadoop's ids, whose hashes order what preemption looks at.
-    launch : whether heartbeats report containers as launched (False: TestFairScheduler's way).
-    manual_acquire : containers are fetched by `pull` only (else at once).
-    cleanup_heartbeats : heartbeats of a node until a killed container's space is free.
-    max_by_nodes : asks are clamped to the largest node, as in an RM up for 10 s or more.
-    mutations : bit mask of features switched off, for the tests that must notice.
+    cluster_timestamp, node_port : parts of Hadoop's ids, whose hashes decide the order in which preemption visits them.
+    launch : whether heartbeats report containers as launched (False: as in TestFairScheduler). manual_acquire :
+    containers are fetched by `pull` only (else at once). cleanup_heartbeats : heartbeats of a node until a killed
+    container's space is free. max_by_nodes : asks are clamped to the largest node, as in an RM that has been up for 10
+    s or more. mutations : bit mask of features to switch off, for tests that must fail then.
     """
 
     cluster_timestamp: int = 0
@@ -94,14 +99,14 @@ class DriverOptions:
 
 
 class SchedulerBase:
-    """A scheduler's state with the names of its nodes and queues.
+    """A scheduler's state, with the names of its nodes and queues.
 
-    ``S`` is replaced by whatever makes room: read it anew after that.
+    ``S`` is replaced by every method that makes room: read the attribute again after a call.
     """
 
-    #: Arrays with a free list: (array, in the globals its head and its length, in the array its link).
+    #: Arrays with a free list: (array, its head and its length in the globals, its link field).
     pools: ClassVar[tuple[tuple[str, str, str, str], ...]]
-    #: How many of them, the first ones, stay as they are where it is not seen what is short.
+    #: How many of the first arrays are not grown when it is unknown which array is too small.
     kept: ClassVar[int] = 0
     S: Any
 
@@ -115,7 +120,7 @@ class SchedulerBase:
         self.node_slots = {name: slot for slot, name in enumerate(self.node_names)}
 
     def _set_sizes(self, g: Any, conf: Any, least: int) -> None:
-        """Smallest and largest allocation by yarn-site.xml (a `Conf`); `least`: of the smallest."""
+        """Set the minimum and maximum allocation from yarn-site.xml (a `Conf`); `least`: lower bound of the minimum."""
         low, high = "yarn.scheduler.minimum-allocation-", "yarn.scheduler.maximum-allocation-"
         g["min_mb"], g["min_vcores"] = conf.integer(low + "mb", 1024), conf.integer(low + "vcores", 1)
         g["conf_max_mb"], g["conf_max_vcores"] = conf.integer(high + "mb", 8192), conf.integer(high + "vcores", 4)
@@ -127,7 +132,7 @@ class SchedulerBase:
                 raise InputError(f"{low}{resource} is {wrong} or above the maximum", hint=hint)
 
     def _drive(self, g: Any, features: Iterable[tuple[int, str, float]]) -> None:
-        """Write into the globals how the scheduler is driven, then what is switched off: (bit, field, value)."""
+        """Write the driver's options into the globals, then what is switched off: (bit, field, value)."""
         for _, head, _, _ in self.pools:
             g[head] = -1
         g["next_app_id"], g["mutations"] = 1, self.mutations
@@ -141,7 +146,7 @@ class SchedulerBase:
                 g[field] = value
 
     def _node_table(self, kind: np.dtype) -> np.ndarray:
-        """The nodes, none of them registered."""
+        """Return the table of nodes, none of them registered."""
         n = zeros(max(len(self._nodes), 1), kind)
         racks: dict[str, int] = {}
         for slot, node in enumerate(self._nodes):
@@ -153,54 +158,60 @@ class SchedulerBase:
         return n
 
     def queue_index(self, path: str) -> int:
-        """A queue's slot; KeyError if there is none."""
+        """Return a queue's slot. Raises KeyError if there is none."""
         return self.queue_slots[path]
 
-    # ---- what a run needs of it
+    # ---- what a run needs
 
     def leaf_index(self, name: str) -> int | None:
-        """The slot of a leaf by its name, made where the scheduler makes queues; None: there is no such leaf."""
+        """Return the slot of a leaf by its name, creating it where the scheduler creates queues.
+
+        None: there is no such leaf.
+        """
         raise NotImplementedError
 
     def user_slot(self, leaf: int, name: str) -> int:
-        """The slot of a user who submits to a leaf, made on first sight."""
+        """Return the slot of a user who submits to a leaf; the first call creates it."""
         raise NotImplementedError
 
     def largest_of(self, path: str) -> tuple[int, int] | None:
-        """A queue's largest container, (MB, vcores), above which Hadoop's AMS refuses asks; None: the scheduler's."""
+        """Return a queue's largest container (MB, vcores), above which Hadoop's AMS refuses asks.
+
+        None: the scheduler's.
+        """
         return None
 
     def preempted(self) -> Preempted | None:
-        """What preemption has killed so far; None: it is off, or the scheduler does not count that."""
+        """Return the work that preemption has killed so far; None: it is off, or the scheduler does not count that."""
         return None
 
     def order_queues(self) -> None:
-        """Begin the order of queues, after the long-term figures beside them have been set."""
+        """Initialise the order of queues, after the long-term values of the queues have been set."""
 
     def keys_changed(self) -> None:
-        """Order queues anew after a policy has given them other keys."""
+        """Sort the queues again after a policy has changed their keys."""
 
     # ---- room
 
     def _extend(self, sizes: Iterable[int]) -> None:
-        """Each array with a free list has so many slots from now on, if it has fewer."""
+        """Extend each array with a free list to this many slots, if it has fewer."""
         for (which, head, count, link), size in zip(self.pools, sizes, strict=True):
             if size > len(getattr(self.S, which)):
                 self.S = extended(self.S, which, head, count, link, size)
 
     def _least(self, which: str) -> int:
-        """How many slots of an array must be free."""
+        """Return how many slots of an array must be free."""
         return 0
 
     def _grow_more(self) -> None:
-        """Make room in what only one scheduler has."""
+        """Make room in arrays that only one scheduler has."""
 
     def _size_work(self) -> None:
-        """Make the scratch array as large as the others want it."""
+        """Resize the scratch array to the sizes of the other arrays."""
         raise NotImplementedError
 
     def grow(self) -> None:
-        """Make room after NEED_ROOM: whatever is more than half full is doubled (or everything, if nothing is)."""
+        """Make room after NEED_ROOM: double every array that is more than half full (or all of them, if none is)."""
         before, g = self.S, self.S.g[0]
         lengths = [len(getattr(self.S, which)) for which, *_ in self.pools]
         sizes = []
@@ -217,7 +228,7 @@ class SchedulerBase:
         self._size_work()
 
     def _lengthen(self, which: str, size: int) -> None:
-        """An array has so many slots from now on, if it has fewer."""
+        """Extend an array to this many slots, if it has fewer."""
         old = getattr(self.S, which)
         if size > len(old):
             new = zeros(size, old.dtype)

@@ -1,7 +1,7 @@
-"""Whether a policy answers from what it is given alone, so that its keys may be computed without asking it.
+"""Tells whether a policy depends on its arguments alone, so that its keys may be computed without calling it.
 
-A user's policy is Python: it may count its calls, remember what it saw, look at a clock. Such a policy is asked for
-every key, because machine code made from its first answers would go on with these.
+A user's policy is Python: it may count its calls, remember what it saw or read a clock. Such a policy is called for
+every key, because machine code made from its first results would not follow its later ones.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import numpy as np
 
 
 class NotTracedError(Exception):
-    """What the policy does that cannot be noted, in words."""
+    """The policy does something that cannot be traced; the message describes it."""
 
 
-#: Objects of a policy's state that are looked at, at most.
+#: Largest number of objects of a policy's state that are examined.
 _MOST_OBJECTS = 100_000
-#: Modules in C whose functions and types answer from their arguments alone.
+#: C modules whose functions and types depend on their arguments alone.
 _PURE = frozenset(
     (
         *("builtins", "math", "cmath", "_operator", "operator", "itertools", "_functools", "functools", "_collections"),
@@ -33,25 +33,25 @@ _PURE = frozenset(
     )
 )
 _IMPURE = frozenset(["open", "input", "id", "eval", "exec", "compile", "breakpoint", "__import__"])
-#: Modules whose classes are not the policy's own.
+#: Modules whose classes do not belong to the policy.
 _OF_OTHERS = frozenset(("builtins", "abc", "typing", "harness.policies.base"))
 
 _VALUES = (type(None), bool, int, float, complex, str, bytes, Fraction)
 
 
 def state_of(policy: object) -> tuple[Any, ...]:
-    """Describe all that a policy may remember from call to call.
+    """Describe everything that a policy may remember between calls.
 
-    These are its attributes, those of its classes, and what its methods take from their modules, defaults and
-    closures. Two descriptions are equal if nothing of it has changed.
+    This covers its attributes, those of its classes, and the globals, defaults and closures of its methods. Two
+    descriptions are equal if nothing of this has changed.
 
     Raises
     ------
     NotTracedError
-        Where that cannot be told.
+        If the state cannot be described.
     """
     found: list[Any] = []
-    #: Kept, so that no other object takes an address in the meantime.
+    #: Kept alive, so that no other object gets the same address in the meantime.
     seen: dict[int, Any] = {}
     waiting: list[Any] = [vars(policy)]
     waiting += [vars(cls) for cls in type(policy).__mro__ if cls.__module__ not in _OF_OTHERS]
@@ -68,14 +68,17 @@ def state_of(policy: object) -> tuple[Any, ...]:
         if len(seen) > _MOST_OBJECTS:
             raise NotTracedError("it remembers too much")
         kind = type(value)
-        # Of a class's attributes Python makes another view each time.
+        # Python creates a new view of a class's attributes at each access.
         found.append((kind.__name__, 0 if kind is MappingProxyType else id(value)))
         waiting += _parts(value, own, found)
     return tuple(found)
 
 
 def _parts(value: Any, own: set[str], found: list[Any]) -> list[Any]:
-    """Return the objects that an object consists of. One that cannot be taken apart is added to `found` instead."""
+    """Return the objects that an object consists of.
+
+    Objects that cannot be taken apart are added to `found` instead.
+    """
     kind = type(value)
     if issubclass(kind, GeneratorType) or (issubclass(kind, Iterator) and kind.__module__ in _PURE):
         raise NotTracedError("it keeps an iterator")
@@ -115,14 +118,14 @@ def _slots_of(cls: type) -> tuple[str, ...]:
 
 
 def _names(code: CodeType) -> set[str]:
-    """All global names of a function, those of functions inside it included."""
+    """Return all global names that a function uses, including functions inside it."""
     inner = [const for const in code.co_consts if isinstance(const, CodeType)]
     return set(code.co_names).union(*map(_names, inner))
 
 
 @contextmanager
 def watched(policy: object) -> Generator[None]:
-    """Raise NotTracedError if what happens inside changes the policy's state, or asks the system for anything."""
+    """Raise NotTracedError if the block changes the policy's state, or asks the system for anything."""
     before = state_of(policy)
     with _no_calls_outside():
         yield
@@ -132,15 +135,16 @@ def watched(policy: object) -> Generator[None]:
 
 @contextmanager
 def _no_calls_outside() -> Generator[None]:
-    """Raise NotTracedError for a call of a function in C whose answer may be another one next time."""
+    """Raise NotTracedError for a call of a C function whose result may differ next time."""
     refused: list[str] = []
 
     def look(frame: Any, event: str, called: Any) -> None:
         if event == "c_call" and not _is_pure(called):
             refused.append(getattr(called, "__qualname__", str(called)))
 
-    # A collection that happens to begin here runs the callbacks in `gc.callbacks` (Hypothesis registers one that reads
-    # a clock) and finalisers. Their calls are not the policy's, so none begins before the policy has answered.
+    # A garbage collection that starts here would run the callbacks in `gc.callbacks` (Hypothesis registers one that
+    # reads a clock) and finalisers. Their calls are not the policy's, so collection is off until the policy has
+    # answered.
     collects = gc.isenabled()
     gc.disable()
     before: Callable[..., Any] | None = sys.getprofile()
@@ -158,7 +162,7 @@ def _no_calls_outside() -> Generator[None]:
 
 def _is_pure(called: Any) -> bool:
     bound = getattr(called, "__self__", None)
-    if bound is None:  # a method of a type, taken from that
+    if bound is None:  # a method of a type, read from the type
         kind = getattr(called, "__objclass__", None)
         return kind is None or kind.__module__ in _PURE
     if isinstance(bound, ModuleType):

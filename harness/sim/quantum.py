@@ -1,10 +1,10 @@
 """Assumed execution times of running tasks, fixed or by the adaptive multi-level quantum (LTYARN 6.2.1, Fig. 4).
 
-tests/ledger/quantum.py has the same rules in plain Python; tests hold both against each other.
-A running task counts as if it would run for its application's quantum (tang-thesis eq. 5.15, section 5.5.2.1): ahead of
-the plain integral it has demand x max(Q - elapsed, 0). Kept per job as two sums over its young tasks, so that a key is
-computed from time alone; made anew when a container of the job comes or goes, when its quantum moves, and when a task
-has run for a quantum. AMs are counted as they run: nobody learns how long they take before their application is over.
+tests/ledger/quantum.py has the same rules in plain Python; tests compare both. A running task counts as if it would run
+for its application's quantum (tang-thesis eq. 5.15, section 5.5.2.1): it adds demand x max(Q - elapsed, 0) to the plain
+integral. Each job keeps this as two sums over its tasks younger than Q, so that a key needs only the time. The sums are
+recomputed when a container of the job starts or ends, when its quantum changes, and when a task has run for a quantum.
+AMs are counted as they run, because their duration is unknown until the application ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.sim.world import J_RUNNING, NEVER
 
 @kernel
 def begin(S: Any, W: Any, j: int) -> None:
-    """A new application: quanta from the root down its path, each new element taking that of the one above."""
+    """Set the quanta of a new application from the root down its path; a new element copies the value above it."""
     leaf = W.jobs[j].queue
     if S.x[leaf].q_ms < 0.0:
         value = S.xg[0].q0_ms
@@ -46,7 +46,7 @@ def begin(S: Any, W: Any, j: int) -> None:
 
 @kernel
 def learn(S: Any, W: Any, j: int, took_ms: int) -> None:
-    """Update the quantum after a task has ended.
+    """Update the quanta after a task has ended.
 
     The application's quantum is the mean of its tasks', the leaf's that of its applications', and so on up to the root.
     """
@@ -63,7 +63,7 @@ def learn(S: Any, W: Any, j: int, took_ms: int) -> None:
 
 @kernel
 def leave(S: Any, W: Any, j: int) -> None:
-    """An application has ended: where a leaf's mean is over unfinished ones, it leaves that."""
+    """Remove an application that has ended from the mean of its leaf, if that covers unfinished applications only."""
     if S.xg[0].adaptive == 0 or S.xg[0].q_ended == 1:
         return
     x = S.x[W.jobs[j].queue]
@@ -78,7 +78,7 @@ def leave(S: Any, W: Any, j: int) -> None:
 
 @kernel
 def _tune_up(S: Any, leaf: int) -> None:
-    """A leaf's quantum from its applications', and those of the queues above it from their children's."""
+    """Recompute a leaf's quantum from its applications', and its ancestors' from their children's."""
     S.x[leaf].q_ms = S.x[leaf].q_sum / S.x[leaf].q_n
     above = S.q[leaf].parent
     while above >= 0:
@@ -96,7 +96,7 @@ def _tune_up(S: Any, leaf: int) -> None:
 
 @kernel
 def _count(S: Any, W: Any, j: int, first: int, now: int) -> None:
-    """Add the young ones of a list of containers to the job's sums."""
+    """Add the containers of a list that are younger than a quantum to the job's sums."""
     job, xg = W.jobs[j], S.xg[0]
     c = first
     while c >= 0:
@@ -113,7 +113,7 @@ def _count(S: Any, W: Any, j: int, first: int, now: int) -> None:
 
 @kernel
 def assume(S: Any, W: Any, j: int, now: int) -> None:
-    """Make the job's sums, and with them its leaf's, anew."""
+    """Recompute the job's sums, and its leaf's."""
     job, x = W.jobs[j], S.x[W.jobs[j].queue]
     x.ahead_a -= job.ahead_a
     x.ahead_b -= job.ahead_b
@@ -136,7 +136,7 @@ def assume(S: Any, W: Any, j: int, now: int) -> None:
 
 @kernel
 def cross(S: Any, W: Any, now: int) -> None:
-    """Some task has run for a quantum by now (or a round has begun): it counts as it runs from here on."""
+    """Count tasks that have run for a quantum by now as they run from here on; also after a round has begun."""
     soonest = NEVER
     W.g[0].cross_ms = NEVER
     for j in range(len(W.jobs)):

@@ -1,4 +1,4 @@
-"""What a scheduler's own file is to a simulation: `SchedulerFile`. Each scheduler that has a file has a subclass of it.
+"""A scheduler's own configuration file in a simulation: `SchedulerFile`, with a subclass for each scheduler.
 
 It holds the file's queues and settings, and places a load's applications on them.
 """
@@ -24,20 +24,20 @@ Place = Literal["rules", "spread"]
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """A setting of the file that the simulator does not cover: its name, its value, what it is about."""
+    """A setting of the file that the simulator does not cover: its name, its value, and what it is for."""
 
     name: str
     value: str
     what: str
 
     def line(self) -> str:
-        """In words."""
+        """Return the setting as text."""
         return f"{self.name} = {self.value} ({self.what})" if self.value else f"{self.name} ({self.what})"
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What became of a load's applications: how many came to each leaf, and how many were rejected, and why."""
+    """The placement of a load's applications: the number in each leaf, and the number rejected for each reason."""
 
     queues: Mapping[str, int]
     rejected: Mapping[str, int]
@@ -50,7 +50,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulerFile(ABC):
-    """A scheduler's file as a simulation takes it.
+    """A scheduler's file as a simulation uses it.
 
     Parameters
     ----------
@@ -59,30 +59,30 @@ class SchedulerFile(ABC):
     sha256
         The digest of its content.
     text
-        The file without what was dropped; "" where it cannot be written.
+        The file without the dropped settings; "" if it cannot be written.
     allocations
-        Its queues. A file that keeps its settings in ``capacity`` has their names alone here.
+        Its queues. If the settings are in ``capacity``, these have only names.
     capacity
         Properties of the Capacity Scheduler, without their prefix.
     conf
-        Properties of yarn-site.xml that go with it.
+        Properties of yarn-site.xml that belong to it.
     dropped
-        What was left out of it.
+        The settings that were left out.
     ignored
         Settings that have no effect in the simulator.
     place
-        ``rules``: applications are placed by the file's placement rules; ``spread``: over its leaves in turn.
+        ``rules``: the file's placement rules place applications; ``spread``: applications go to its leaves in turn.
     groups
-        User -> groups, for rules that look at them.
+        User -> groups, for rules that use groups.
     placed
-        What became of a load's applications; None before `settled`.
+        The placement of a load's applications; None before `settled`.
     creates
-        Whether it lets applications create queues, which are made from the beginning.
+        Whether applications may create queues; such queues exist from the beginning.
     """
 
-    #: The scheduler whose file it is.
+    #: The scheduler that the file belongs to.
     scheduler: ClassVar[str]
-    #: How the file is called in Hadoop's configuration folder.
+    #: The file's name in Hadoop's configuration folder.
     file_name: ClassVar[str]
 
     path: str
@@ -102,17 +102,17 @@ class SchedulerFile(ABC):
 
     @classmethod
     def recognises(cls, data: bytes) -> bool:
-        """Whether a file is certainly this scheduler's. What no scheduler recognises is read as an allocation file."""
+        """Return whether a file certainly belongs to this scheduler. Other files are read as allocation files."""
         return False
 
     @classmethod  # noqa: B027 (reading may find all that is wrong)
     def check(cls, data: bytes, source: str) -> None:
-        """Raise InputError for a file with which the RM would not start, where `read` would take it."""
+        """Raise InputError for a file with which the RM would not start, although `read` would accept it."""
 
     @classmethod
     @abstractmethod
     def read(cls, data: bytes, source: str, conf: Mapping[str, str]) -> tuple[Self, list[Dropped]]:
-        """Read the file, and tell what the simulator does not cover of it: that is left out.
+        """Read the file, leaving out and reporting what the simulator does not cover.
 
         Raises InputError for a file that Hadoop refuses.
         """
@@ -122,37 +122,40 @@ class SchedulerFile(ABC):
     @property
     @abstractmethod
     def leaves(self) -> list[str]:
-        """Full paths of the leaves, in the order of the tree."""
+        """Return the full paths of the leaves, in the order of the tree."""
 
     @abstractmethod
     def weights(self) -> dict[str, float]:
-        """The entitlements of all queues, root among them: weights, or parts of the cluster in percent."""
+        """Return the entitlements of all queues, including root: weights, or percentages of the cluster."""
 
     @abstractmethod
     def counts_vcores(self) -> bool:
-        """Whether the scheduler compares dominant shares, not memory alone."""
+        """Return whether the scheduler compares dominant shares instead of memory alone."""
 
     def with_weights(self, weights: Mapping[str, float], cluster: Resource) -> Self:
-        """With other weights of some queues. InputError for what cannot be expressed."""
+        """Return the file with other weights of some queues. Raises InputError for what cannot be expressed."""
         weights = {path: weight for path, weight in weights.items() if path != ROOT}
         return self._with_weights(weights, cluster) if weights else self
 
     @abstractmethod
     def _with_weights(self, weights: Mapping[str, float], cluster: Resource) -> Self:
-        """With other weights of some queues, at least one, but not root's."""
+        """Return the file with other weights of at least one queue other than root."""
 
     # --- its applications ---
 
     @abstractmethod
     def placing(self) -> Placing:
-        """What places applications by the file's own rules."""
+        """Return the object that places applications by the file's own rules."""
 
     @abstractmethod
     def with_created(self, placing: Placing) -> Self:
-        """With the queues that applications have created, as configured ones. ``placing``: what `placing` returned."""
+        """Return the file with queues that applications have created as configured ones.
+
+        ``placing``: result of `placing`.
+        """
 
     def jobs(self, jobs: Iterable[JobSpec]) -> Iterator[JobSpec]:
-        """The applications in their queues; those that are rejected, and those that follow them, do not come."""
+        """Return the applications in their queues, without rejected ones and those that follow them."""
         for job, queue, _ in self.placements(jobs):
             if queue is not None:
                 yield replace(job, queue=queue)
@@ -160,7 +163,7 @@ class SchedulerFile(ABC):
     def placements(
         self, jobs: Iterable[JobSpec], placing: Placing | None = None
     ) -> Iterator[tuple[JobSpec, str | None, str]]:
-        """Each application with its leaf, or with None and why it is rejected."""
+        """Yield each application with its leaf, or with None and the reason for its rejection."""
         if self.place == "spread":
             leaves = self.leaves
             if not leaves:
@@ -181,7 +184,7 @@ class SchedulerFile(ABC):
             yield job, found, why
 
     def settled(self, jobs: Iterable[JobSpec]) -> SchedulerFile:
-        """With the queues that these applications create, made from the beginning, and with what becomes of them all.
+        """Return the file with the queues that these applications create, and with the placement of all applications.
 
         Raises InputError where every application is rejected.
         """
@@ -207,17 +210,17 @@ class SchedulerFile(ABC):
     @classmethod
     @abstractmethod
     def written(cls, setup: SimSetup) -> tuple[SimSetup, str]:
-        """The file of a run's queues, and the run as it is once the file has been read."""
+        """Return the file of a run's queues, and the run as it is after reading this file."""
 
     @classmethod
     @abstractmethod
     def put_in(cls, setup: SimSetup, text: str, source: str) -> SimSetup:
-        """A run with the queues and settings of a file. Raises InputError for one that the RM would not start with."""
+        """Return a run with the queues and settings of a file. Raises InputError if the RM would not start with it."""
 
-    # --- in words ---
+    # --- as text ---
 
     def described(self) -> dict[str, Any]:
-        """What a run's record has of it."""
+        """Return the description of the file for a run's record."""
         found: dict[str, Any] = {
             "file": self.path,
             "sha256": self.sha256,
@@ -232,7 +235,10 @@ class SchedulerFile(ABC):
         return found
 
     def lines(self) -> list[str]:
-        """What a user has to know before it runs: what was dropped, what has no effect, who is rejected."""
+        """Return what a user has to know before the run.
+
+        Dropped settings, settings without effect, rejected applications.
+        """
         found = [f"{self.path}: dropped, the simulator does not cover it: {one.line()}" for one in self.dropped]
         if self.ignored:
             names = ", ".join(self.ignored[:6]) + (
@@ -247,5 +253,5 @@ class SchedulerFile(ABC):
 
 
 def named(queue: str) -> str:
-    """The queue that a client named: a load has its full path; root.default stands for none (assumed)."""
+    """Return the queue that a client named: loads have full paths; root.default is taken as no name."""
     return "default" if queue in (f"{ROOT}.default", "default", "", ROOT) else queue

@@ -1,6 +1,6 @@
 """The simulated schedulers, by name: the core's two, Hadoop's FIFO scheduler, and those of installed packages.
 
-Each name stands for a `harness.sim.interfaces.SimulatedScheduler`, written ``module:attribute`` and imported when a run
+Each name refers to a `harness.sim.interfaces.SimulatedScheduler`, written ``module:attribute`` and imported when a run
 first needs it. A package of a user's adds one with ``schedulers`` in its `harness.base.extensions.Extension`.
 """
 

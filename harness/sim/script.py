@@ -1,4 +1,4 @@
-"""Decision scripts as files: read, with messages that say what is wrong where; answers as the oracle writes them."""
+"""Decision scripts as files: reading with messages that name problem and place; answers in the oracle's format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIMIT = 2**62
 
 
 class Event:
-    """One event of a script, read with messages that say where it is."""
+    """One event of a script; its messages name the event's place."""
 
     def __init__(self, index: int, raw: Any) -> None:
         self.where = f"event {index}"
@@ -47,7 +47,7 @@ class Event:
         return value
 
     def amount(self, where: Mapping[str, Any], key: str, default: int | None = None) -> int:
-        """An integer from 0 to the largest that Hadoop keeps in an int."""
+        """Return an integer from 0 to the largest that Hadoop keeps in an int."""
         value = self.integer(where, key, default)
         if not 0 <= value <= 2**31 - 1:
             raise InputError(f"{key!r} is {value}", where=self.where, hint="write an integer from 0 to 2147483647")
@@ -69,7 +69,7 @@ class Event:
 
 
 def option(options: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
-    """An option's value; the first choice is the default."""
+    """Return an option's value; the first choice is the default."""
     value = options.get(name, choices[0])
     if value not in choices:
         raise InputError(f"option {name!r} is {value!r}", hint=f"write one of: {', '.join(choices)}")
@@ -84,12 +84,12 @@ def whole(options: Mapping[str, Any], name: str, default: int) -> int:
     return value
 
 
-#: A recorded run's script is long.
+#: Upper limit of a script's size, as recorded runs have long scripts.
 MOST_SCRIPT_BYTES = 256 << 20
 
 
 def read_script(path: str) -> Any:
-    """A script from a file; InputError if it cannot be read or is not JSON."""
+    """Read a script from a file. Raises InputError if it is unreadable or not JSON."""
     text = read_text(path, MOST_SCRIPT_BYTES, hint="give the path of a readable file")
     try:
         return json.loads(text)
@@ -98,15 +98,18 @@ def read_script(path: str) -> Any:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write a file in one step: it is whole or not there.
+    """Write a file atomically: afterwards it is complete, or does not exist.
 
-    Raises InputError when the disk refuses, or UTF-8 cannot write the text.
+    Raises InputError if the disk refuses, or if the text cannot be encoded in UTF-8.
     """
     write_output(path, _encoded(text), hint="give a writable path")
 
 
 def _encoded(text: str) -> bytes:
-    """UTF-8. InputError for half a surrogate pair, which JSON can write (as an escape) and UTF-8 cannot."""
+    """Return text in UTF-8.
+
+    Raises InputError for a lone surrogate, which JSON can write (as an escape) and UTF-8 cannot.
+    """
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -115,7 +118,10 @@ def _encoded(text: str) -> bytes:
 
 
 def render_answer(answer: Mapping[str, Any]) -> str:
-    """The answer as the oracle writes it: one record a line. InputError when UTF-8 cannot write one of its names."""
+    """Return the answer in the oracle's format, one record per line.
+
+    Raises InputError for a name that UTF-8 cannot encode.
+    """
     parts = []
     for key, value in answer.items():
         if isinstance(value, list):

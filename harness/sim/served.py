@@ -1,6 +1,6 @@
-"""What a served cluster asks of its scheduler, whichever it has: one class each (`ServedScheduler`), chosen once.
+"""What a served cluster needs from its scheduler: one subclass of `ServedScheduler` for each, chosen once.
 
-Placement, moves, configuration, and how the RM shows it. Calls are made under the cluster's lock.
+Placement, moves, configuration, and how the RM shows the queues. Calls are made under the cluster's lock.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Document = dict[str, Any]
 
 
 class Running(Protocol):
-    """The simulation, as far as a served scheduler needs it."""
+    """The parts of the simulation that a served scheduler needs."""
 
     setup: SimSetup
     scheduler: Any
@@ -29,14 +29,14 @@ class Running(Protocol):
 
     @property
     def now_ms(self) -> int:
-        """Virtual time."""
+        """Return virtual time."""
 
     def queues_changed(self) -> None:
-        """Bring what stands beside the scheduler's queues in line with them."""
+        """Update the arrays beside the scheduler's queues after a change of the queues."""
 
 
 class Answer(Exception):
-    """An answer that is a text, with the content type of JSON, as the RM sends it."""
+    """A text response with the content type of JSON, as the RM sends it."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -44,7 +44,7 @@ class Answer(Exception):
 
 
 class JavaError(Exception):
-    """What a call of the RPC throws: Java's class, its message, and an RpcErrorCodeProto (1: the application's)."""
+    """An exception of an RPC call: Java's class, its message, and an RpcErrorCodeProto (1: the application's)."""
 
     def __init__(self, java_class: str, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -54,17 +54,17 @@ class JavaError(Exception):
 class ServedScheduler(ABC):
     """One scheduler in a served cluster."""
 
-    #: Its class, as ``yarn.resourcemanager.scheduler.class`` has it.
+    #: Its class, as in ``yarn.resourcemanager.scheduler.class``.
     java_class: ClassVar[str]
-    #: How its file is called in messages; whether the RM looks at the file by itself.
+    #: Name of its file in messages; whether the RM polls the file by itself.
     file_words: ClassVar[str]
     file_key: ClassVar[str]
     polls: ClassVar[bool]
-    #: Whether it allocates by itself, beside heartbeats, in releases that do so by default.
+    #: Whether it allocates outside heartbeats, in releases that do so by default.
     may_be_asynchronous: ClassVar[bool] = False
     #: Whether its configuration may live in a store that clients change over REST.
     has_store: ClassVar[bool] = False
-    #: What an application that may run is marked by.
+    #: The list field that marks an application that may run.
     runs_field: ClassVar[str]
     #: Why a change of an application's priority is refused, in Hadoop's words; None: Hadoop gives no reason.
     no_priority: ClassVar[str | None] = None
@@ -75,44 +75,44 @@ class ServedScheduler(ABC):
 
     def __init__(self, sim: Running) -> None:
         self.sim = sim
-        #: User -> groups, for rules that look at them.
+        #: User -> groups, for rules that use groups.
         self.groups: Mapping[str, tuple[str, ...]] = sim.setup.groups
 
     # --- applications ---
 
     @abstractmethod
     def placed_in(self, name: str, user: str, app: str = "") -> Placement:
-        """Where the RM's own placement rules place a submission (`app`: its name)."""
+        """Return the queue in which the RM's placement rules place a submission (`app`: its name)."""
 
     @abstractmethod
     def leaf(self, name: str) -> str | None:
-        """The full path of a leaf (made, where the scheduler makes queues); None: there is none."""
+        """Return the full path of a leaf, creating it where the scheduler creates queues; None: there is none."""
 
     @abstractmethod
     def no_leaf(self, placed: Placement, identity: str, user: str) -> str:
-        """Why an application that has no leaf was refused, in Hadoop's words."""
+        """Return Hadoop's message for an application that has no leaf."""
 
     @abstractmethod
     def refused(self, path: str, identity: str) -> str:
-        """Why the scheduler did not take an application."""
+        """Return Hadoop's message for an application that the scheduler did not accept."""
 
     @abstractmethod
     def move(self, job: int, leaf: str) -> bool:
-        """Move the application of a job (its slot) to a leaf; False: the scheduler refuses."""
+        """Move the application of a job (its slot) to a leaf; return False if the scheduler refuses."""
 
     # --- configuration ---
 
     @abstractmethod
     def load(self, text: str) -> None:
-        """The file's text takes effect. YarnfairError: it does not, the queues stay."""
+        """Apply the file's text. Raises YarnfairError if it is invalid; the queues then stay."""
 
     @abstractmethod
     def tidy(self) -> None:
-        """What the RM does with its queues every 10 s."""
+        """Do what the RM does with its queues every 10 s."""
 
     @abstractmethod
     def refresh(self, reload: Callable[[], bool]) -> None:
-        """``refreshQueues``; `reload` reads the file. JavaError: refused."""
+        """Carry out ``refreshQueues``; `reload` reads the file. Raises JavaError if it is refused."""
 
     @abstractmethod
     def properties(self, file: Path) -> dict[str, str]:
@@ -131,13 +131,13 @@ class ServedScheduler(ABC):
         raise Answer(400, "Configuration Version only supported by MutableConfScheduler.")
 
     def change(self, body: Mapping[str, Any]) -> str:
-        """Carry out PUT ``/scheduler-conf`` and return the RM's words. Raises Answer for a change that is refused."""
+        """Carry out PUT ``/scheduler-conf`` and return the RM's text. Raises Answer for a refused change."""
         raise Answer(400, "Configuration change only supported by MutableConfScheduler.")
 
     # --- how it is shown ---
 
     def sums(self, **amounts: Any) -> dict[str, list[int]]:
-        """Amounts of applications, by their slot: of each queue, by its slot, the sum with all queues below it."""
+        """Return amounts by queue slot: the sum over a queue's applications and all queues below it."""
         S = self.sim.scheduler.S
         live, parent = S.a["alive"] == 1, S.q["parent"].tolist()
         found = {}
@@ -145,14 +145,14 @@ class ServedScheduler(ABC):
             of_leaves = np.zeros(len(S.q), np.int64)
             np.add.at(of_leaves, S.a["q"][live], amount[live])
             sums = found[name] = of_leaves.tolist()
-            for queue in S.order[:0:-1].tolist():  # children before their parents, but for the root
+            for queue in S.order[:0:-1].tolist():  # children before their parents, except the root
                 sums[parent[queue]] += sums[queue]
         return found
 
     @abstractmethod
     def info(self) -> Document:
-        """``schedulerInfo`` of ``/scheduler``."""
+        """Return ``schedulerInfo`` of ``/scheduler``."""
 
     @abstractmethod
     def queue_info(self, path: str, children: bool, recursive: bool) -> bytes | None:
-        """A QueueInfoProto; None: there is no such queue."""
+        """Return a QueueInfoProto; None: there is no such queue."""

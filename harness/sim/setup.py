@@ -1,6 +1,6 @@
-"""What a simulated run is given (`SimSetup`) and what it answers (`SimResult`). Values only: nothing runs here.
+"""Input (`SimSetup`) and output (`SimResult`) of a simulated run. Contains values only; nothing runs here.
 
-The run itself is `harness.sim.simulate`; a policy that acts from outside is joined to it by `harness.control.virtual`.
+The run itself is `harness.sim.simulate`; `harness.control.virtual` connects an external policy to it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Delays:
-    """How long YARN's parts take to hear of each other; the same for every policy. Milliseconds, or counts.
+    """Delays of communication between YARN's parts; the same for every policy. Milliseconds, or counts.
 
     Sources: Hadoop 3.4.2's defaults (``yarn.resourcemanager.nodemanagers.heartbeat-interval-ms`` 1000,
     ``yarn.app.mapreduce.am.scheduler.heartbeat.interval-ms`` 1000, ``yarn.scheduler.fair.update-interval-ms`` 500).
@@ -30,8 +30,9 @@ class Delays:
 
     #: Period of a NodeManager's heartbeats; each node has its own phase, drawn from the run's seed.
     node_heartbeat_ms: int = 1000
-    #: From a container's end to the heartbeat that its node sends because of it, out of its turn (Hadoop 3.4.2's
-    #: ContainerImpl$ContainerDoneTransition; the regular ones keep their beat). -1: the end waits for a regular one.
+    #: From a container's end to the extra heartbeat that its node sends because of it (Hadoop 3.4.2's
+    #: ContainerImpl$ContainerDoneTransition; the regular period is unchanged). -1: the end waits for a regular
+    #: heartbeat.
     end_heartbeat_ms: int = -1
     #: Period of an application master's heartbeats; its phase follows from when its container started.
     am_heartbeat_ms: int = 1000
@@ -43,8 +44,8 @@ class Delays:
     container_start_ms: int = 0
     #: Period of ``FairScheduler.update()``.
     update_ms: int = 500
-    #: A DAG whose later stage holds containers while the former one waits and none of that runs gives one back after
-    #: this.
+    #: If a later stage of a DAG holds containers while an earlier stage waits and none of its tasks runs, the later
+    #: stage releases one container after this time.
     reduce_preempt_ms: int = 5000
     #: Period at which an AM looks for tasks worth a speculative copy.
     speculation_ms: int = 1000
@@ -60,13 +61,14 @@ class MapReduceMaster:
     (`harness.model.jobs.Stage.slow_start`).
     """
 
-    #: ``yarn.app.mapreduce.am.job.reduce.rampup.limit``: most of a job's resources for reduces while maps wait.
+    #: ``yarn.app.mapreduce.am.job.reduce.rampup.limit``: largest fraction of a job's resources for reduces while maps
+    #: wait.
     rampup_limit: float = 0.5
-    #: ``yarn.app.mapreduce.am.job.reduce.preemption.limit``: most of them taken from reduces at once.
+    #: ``yarn.app.mapreduce.am.job.reduce.preemption.limit``: largest fraction of resources taken from reduces at once.
     preemption_limit: float = 0.5
     #: ``mapreduce.job.reducer.preempt.delay.sec``: how long maps wait without headroom until reduces are preempted.
     preempt_delay_s: float = 0.0
-    #: ``mapreduce.job.reducer.unconditional-preempt.delay.sec``: and with headroom; negative: never.
+    #: ``mapreduce.job.reducer.unconditional-preempt.delay.sec``: the same time with headroom; negative: never.
     unconditional_preempt_delay_s: float = 300.0
     #: ``mapreduce.job.running.map.limit``; 0: none.
     running_map_limit: int = 0
@@ -82,43 +84,43 @@ class SimSetup:
 
     jobs
         In ascending order of ``submit_s`` when it is an iterator (it is read as virtual time goes on, so a trace of
-        any length needs little memory); a list or tuple may have any order. A job with ``after_job`` comes after the
-        job that it names.
+        any length needs little memory); a list or tuple may have any order. A job with ``after_job`` is listed after
+        the job that it names.
     entitlements
-        w_i of the papers by full queue path, parents too; a queue that is not named has weight 1. From these come
-        S_i of LTYARN eq. (2), over all queues whether they are active or not. They are not the Fair Scheduler's
-        weights, which stand in ``allocations`` and are what a policy from outside rewrites.
+        w_i of the papers by full queue path, including parents; a queue that is not named has weight 1. S_i of LTYARN
+        eq. (2) is computed from these, over all queues, active or not. They are not the Fair Scheduler's weights, which
+        are in ``allocations`` and which an external policy rewrites.
     scheduler, capacity
-        Which of Hadoop's schedulers decides, by its name in `harness.sim.schedulers`. ``capacity``: settings of the
+        The name of the simulated scheduler in `harness.sim.schedulers`. ``capacity``: settings of the
         Capacity Scheduler (without their prefix), beside or instead of those made from ``allocations``
-        (harness.sim.capacity.tree); its queues are those of there. With ``capacity_complete`` they are the whole
-        configuration, and nothing is made from ``allocations``.
+        (harness.sim.capacity.tree); its queues are the ones in ``allocations``. With ``capacity_complete`` they are the
+        whole configuration, and nothing is made from ``allocations``.
     policy, mode
         ``inside``: the plan's order is evaluated in the scheduler at each allocation. ``outside``: the stock Fair
         Scheduler allocates, and each ``period_s`` the control core writes the plan's attributes, which take effect
         ``actuation_delay_s`` later (0.02 s: the admin RPC; ``poll_s`` > 0 models the RM's own poll of the allocation
         file instead: every ``poll_s`` seconds, if the file has been still for 5 s). None: the allocation file as it is.
     control_phase_s
-        When the control core looks for the first time.
+        Time of the control core's first poll.
     counts_phase_s
-        When an RM first renews the counts of containers that it shows, which it does every 10 s; they are what
-        ``task_lengths`` of ``containers`` come from. None: they are exact at every look.
+        When an RM first refreshes the container counts that it shows, which it does every 10 s; with ``task_lengths``
+        of ``containers`` they are the source of task lengths. None: counts are exact at every poll.
     asked_s, asked_phase_s
-        So often, and from when on, somebody else asks the RM for its applications: what it shows of them is then up to
-        3 s old when the control core looks. 0: nobody does, and what the core is shown is exact.
+        Period, and first time, at which another client asks the RM for its applications: the answers to the control
+        core are then up to 3 s old. 0: there is no other client, and the core's values are exact.
     max_ratio
-        Weights from outside are within this ratio of the entitlements (harness.control.bound); None: as the policy has
-        them.
+        External weights stay within this ratio of the entitlements (harness.control.bound); None: unbounded.
     write_threshold
-        Siblings' weights are written where one of their shares changes by this fraction (harness.control.threshold).
+        Weights of siblings are only written if one of their shares changes by at least this fraction
+        (harness.control.threshold).
     preemption
-        The rule by which weights from outside stay where preemption kills nothing for them
-        (harness.control.preemption); None: they go where the policy has them.
+        The rule that keeps external weights in the range in which preemption kills nothing for them
+        (harness.control.preemption); None: weights are the policy's.
     task_lengths
-        What the control core is told of the mean task length: of the finished tasks' ``work``, exactly, or what a
-        ResourceManager shows of ``containers`` (harness.control.app_observer.Lengths), as on a real cluster.
+        Source of the mean task length for the control core: ``work``, the exact value of the finished tasks, or
+        ``containers``, what a ResourceManager shows (harness.control.app_observer.Lengths), as on a real cluster.
     resource
-        What the fairness integrals are counted in (memory: MiB; vcores; dominant: MiB of the dominant share).
+        Unit of the fairness integrals (memory: MiB; vcores; dominant: MiB of the dominant share).
     sample_s
         Period of the samples in the result, from 0 on.
     time_limit_s
@@ -141,14 +143,14 @@ class SimSetup:
     scheduler: str = "fair"
     capacity: Mapping[str, str] = field(default_factory=dict)
     capacity_complete: bool = False
-    #: User -> groups, the primary one first: a served cluster's placement rules look at them.
+    #: User -> groups, the primary one first, for a served cluster's placement rules.
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     max_ratio: float | None = None
     write_threshold: float = 0.0
     preemption: PreemptionRule | None = None
     task_lengths: Literal["work", "containers"] = "work"
     conf: Mapping[str, str] = field(default_factory=dict)
-    #: Queue path -> how it divides among its applications or children, where it has a choice of its own.
+    #: Queue path -> how it divides among its applications or children, where it has its own setting.
     queue_orders: Mapping[str, QueueOrder] = field(default_factory=dict)
     delays: Delays = field(default_factory=Delays)
     mapreduce: MapReduceMaster = field(default_factory=MapReduceMaster)
@@ -158,19 +160,19 @@ class SimSetup:
     sample_s: float = 1.0
     time_limit_s: float = 1e7
     record_tasks: bool = False
-    #: Keep what the scheduler was asked as a decision script (harness.sim.calls). For Hadoop's orders only.
+    #: Record the calls of the scheduler as a decision script (harness.sim.calls). For Hadoop's orders only.
     record_script: bool = False
-    #: Keep the controller's decisions and what it wrote (outside only).
+    #: Record the controller's decisions and what it wrote (outside only).
     record_decisions: bool = True
-    #: Heartbeats that cannot change anything are skipped; False only to show that it makes no difference.
+    #: Skip heartbeats that cannot change anything; False only to show that it makes no difference.
     skip_heartbeats: bool = True
-    #: Whether a run that can never end any more (masters fill the cluster) is stopped before the time limit.
+    #: Whether to stop a run that can never end (for example, if AMs fill the cluster) before the time limit.
     stop_when_stuck: bool = True
 
 
 @dataclass(slots=True)
 class Progress:
-    """What ``on_progress`` receives, some times a second of wall time.
+    """Argument of ``on_progress``, which is called some times per second of wall time.
 
     ``so_far`` computes the result up to this moment; the run itself is not affected by the call.
     """
@@ -204,17 +206,17 @@ class Samples:
     fair_share_mb: NDArray[np.int64]  # instantaneous, as of the scheduler's last update
     weight: NDArray[np.float64]  # the Fair Scheduler's
     accumulated: NDArray[np.float64]  # plain integral of the allocation
-    counted: NDArray[np.float64]  # accumulated as the policy's ledger settings count it (inside only; else plain)
+    counted: NDArray[np.float64]  # accumulated as the policy's ledger settings count it (inside only; otherwise plain)
     due: NDArray[np.float64]  # integral of min(d_i, S_i); 0 for parents
     running: NDArray[np.int64]  # live containers, AMs excluded
-    #: As ``due``, S_i by the leaves' own weights, whatever tree stands above; None where both are the same.
+    #: As ``due``, with S_i from the leaves' own weights, regardless of the tree; None if both are equal.
     due_flat: NDArray[np.float64] | None = None
     quantum_s: NDArray[np.float64] | None = None  # Q, NaN until a queue's first application; None without a quantum
 
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """What preemption has killed: the containers' number, and what they had held until then."""
+    """The work that preemption has killed: the number of containers, and what they had held until then."""
 
     containers: int
     memory_mb_s: float
@@ -223,16 +225,16 @@ class Preempted:
 
 @dataclass(slots=True)
 class SimResult:
-    """What one run gave. Times in seconds of virtual time; resources in MiB·s and vcore·s.
+    """The result of one run. Times in seconds of virtual time; resources in MiB·s and vcore·s.
 
-    ``jobs``: column name -> list or array, one row a job in order of submission: id, name, queue, kind, submitted_s,
-    started_s (AM's container), finished_s (NaN: not finished), tasks, failed (bool), attempts_failed,
-    memory_mb_s, vcore_s, task_s (mean duration of its finished tasks, NaN: none).
-    ``tasks`` (with ``record_tasks``): job (row in ``jobs``), stage (its place among the job's, by priority), task,
-    attempt, node (index), granted_ms, start_ms, end_ms, outcome (0 finished, 1 failed, 2 killed).
-    ``max_wait_s`` / ``max_wait_at_s``: by leaf, the longest time that a leaf with pending containers went without
-    getting one, and when that time ended. ``mean_between_ends_s``: by queue (parents too), mean time between two
-    container ends in its subtree. ``writes``: (time_s, {queue: weight}) as they took effect (outside only).
+    ``jobs``: column name -> list or array, one row per job in order of submission: id, name, queue, kind, submitted_s,
+    started_s (AM's container), finished_s (NaN: not finished), tasks, failed (bool), attempts_failed, memory_mb_s,
+    vcore_s, task_s (mean duration of its finished tasks, NaN: none). ``tasks`` (with ``record_tasks``): job (row in
+    ``jobs``), stage (its position among the job's stages, by priority), task, attempt, node (index), granted_ms,
+    start_ms, end_ms, outcome (0 finished, 1 failed, 2 killed). ``max_wait_s`` / ``max_wait_at_s``: by leaf, the longest
+    time that a leaf with pending containers went without getting one, and when that time ended.
+    ``mean_between_ends_s``: by queue (parents too), mean time between two container ends in its subtree. ``writes``:
+    (time_s, {queue: weight}) as they took effect (outside only).
     """
 
     jobs: dict[str, Any]
@@ -241,9 +243,9 @@ class SimResult:
     end_s: float
     finished: bool
     failed_jobs: int
-    events: int  # container starts + ends
+    events: int  # number of container starts and ends
     assignments: int
-    heartbeats: int  # that did something
+    heartbeats: int  # heartbeats with an effect
     heartbeats_skipped: int
     updates: int
     ticks: int
@@ -255,15 +257,15 @@ class SimResult:
     writes: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
     script: dict[str, Any] | None = None  # with ``record_script``
-    #: With ``record_script``: what MapReduce's masters knew and decided (harness.sim.calls), for those who check it.
+    #: With ``record_script``: what MapReduce AMs knew and decided (harness.sim.calls), for tests.
     masters: list[dict[str, int]] | None = None
-    #: Why the run could never have ended, in words: it was stopped ('': it was not).
+    #: Why the run, which was stopped, could never have ended; '' if it was not stopped.
     stuck: str = ""
-    #: Why a policy's own keys were asked for in Python to the end, in words ('': they were not, or seldom).
+    #: Why a policy's own keys were computed in Python to the end; '' if they were not, or were seldom needed.
     keys_in_python: str = ""
-    #: What the scheduler's preemption has killed; None where it is off, and of schedulers that do not count it.
+    #: The work that preemption has killed; None where it is off, and for schedulers that do not count it.
     preempted: Preempted | None = None
 
 
-#: Called with a `Progress` now and then.
+#: Callback that receives a `Progress` now and then.
 ProgressCallback = Callable[[Progress], None]

@@ -1,7 +1,6 @@
 """Steady and instantaneous fair shares of a whole queue tree, as a ResourceManager's FSQueue objects would show them.
 
-Walks the tree with each parent's policy; the arithmetic among siblings is the engine's own,
-harness.sim.fair.shares.
+Walks the tree with each parent's policy; the division among siblings is the engine's (harness.sim.fair.shares).
 """
 
 from __future__ import annotations
@@ -23,23 +22,26 @@ from harness.sim.fair.state import Q
 
 @dataclass(frozen=True, slots=True)
 class FairShares:
-    """Of one queue: counting all siblings (steady), and only those with runnable applications (instantaneous)."""
+    """Shares of one queue.
+
+    Counting all siblings (steady), and only those with runnable applications (instantaneous).
+    """
 
     steady: Resource
     instantaneous: Resource
 
 
 def fair_shares(tree: QueueTree, cluster: Resource, active: Collection[str] | None = None) -> dict[str, FairShares]:
-    """Fair shares of every queue in a fresh ResourceManager with a cluster of this size.
+    """Return the fair shares of every queue in a fresh ResourceManager with a cluster of this size.
 
     Parameters
     ----------
     tree : the queues.
     cluster : sum of the nodes.
-    active : paths of the leaves with runnable applications, their ancestors follow; None: all leaves.
+    active : paths of the leaves with runnable applications, which activate their ancestors; None: all leaves.
 
-    A parent whose policy is fair shares out memory only: its children's vcores stay 0. A parent without leaves below is
-    never active. InputError where the ResourceManager would hang.
+    A parent with the policy fair divides memory only: its children's vcores stay 0. A parent without leaves below is
+    never active. Raises InputError where the ResourceManager would hang.
 
     Source: FSParentQueue.updateInternal, recomputeSteadyShares; FairSharePolicy, DominantResourceFairnessPolicy.
     """
@@ -50,7 +52,8 @@ def fair_shares(tree: QueueTree, cluster: Resource, active: Collection[str] | No
             running.add(parent)
             parent = tree[parent].parent
     if any(math.isnan(queue.weight) for queue in tree):
-        # The RM computes steady shares while it loads the file, before it has nodes: minima alone may make it hang.
+        # The RM computes steady shares while it loads the file, before it has nodes: minimum shares alone may make it
+        # hang.
         _compute(tree, ZERO, running)
     return _compute(tree, cluster, running)
 
@@ -61,12 +64,12 @@ def _compute(tree: QueueTree, cluster: Resource, running: set[str]) -> dict[str,
     for steady in (True, False):
         for at in np.flatnonzero(q["first_child"] >= 0).tolist():
             queue = queues[at]
-            # A tree has no fifo parent with children: the RM does not make one.
+            # No tree has a fifo parent with children, because the RM does not create one.
             for vcores in (False, True) if queue.policy == "drf" else (False,):
                 if nan:
                     _check_level(queues, q, at, vcores, steady)
                 queue_shares(q, at, vcores, steady)
-                # Resource.setResourceValue keeps vcores within an int.
+                # Resource.setResourceValue limits vcores to an int.
                 for field in ("fair_vcores", "steady_vcores"):
                     np.minimum(q[field], JAVA_INT_MAX, out=q[field])
     figures = [q[field].tolist() for field in ("steady_mb", "steady_vcores", "fair_mb", "fair_vcores")]
@@ -77,7 +80,7 @@ def _compute(tree: QueueTree, cluster: Resource, running: set[str]) -> dict[str,
 
 
 def _records(tree: QueueTree, cluster: Resource, running: set[str]) -> tuple[list[Queue], NDArray[Any]]:
-    """The tree as the scheduler's queue records, as far as shares look at them."""
+    """Return the tree as the scheduler's queue records, with the fields that shares need."""
     queues = list(tree)
     index = {queue.path: at for at, queue in enumerate(queues)}
     q = np.zeros(len(queues), dtype=Q)
@@ -106,10 +109,10 @@ def _records(tree: QueueTree, cluster: Resource, running: set[str]) -> tuple[lis
 
 
 def _check_level(queues: list[Queue], q: NDArray[Any], parent: int, vcores: bool, steady: bool) -> None:
-    """InputError where ComputeFairShares would double its ratio for ever.
+    """Raise InputError where ComputeFairShares would double its ratio for ever.
 
-    The search ends when the queues that take part use up what is to be shared out; a queue with the weight NaN uses
-    nothing at any ratio, so it never ends if the maxima of the others are too small.
+    The search ends when the participating queues use up the amount to divide. A queue with the weight NaN uses nothing
+    at any ratio, so the search never ends if the maxima of the others are too small.
     """
     resource = "vcores" if vcores else "mb"
     taken, wanted, reachable = 0, 0, 0

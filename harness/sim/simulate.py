@@ -1,6 +1,6 @@
-"""A run of the simulator: sets up scheduler and world, calls the compiled loop, does what it comes back for.
+"""A run of the simulator: sets up scheduler and world, calls the compiled loop, and handles its returns to Python.
 
-A policy from outside is joined on by harness.control.virtual, through `Simulation.on_tick`.
+`harness.control.virtual` connects an external policy through `Simulation.on_tick`.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ from harness.yarn.fair.manager import queue_tree
 
 _LOG = logging.getLogger(__name__)
 
-#: How many container starts, ends and heartbeats pass between two looks at the wall clock.
+#: Number of container starts, ends and heartbeats between two reads of the wall clock.
 _PAUSE_EVENTS = 400_000
-#: How much virtual time, at least, between two looks whether anything moves.
+#: Shortest virtual time between two checks for a standstill.
 _STILL_MS = 10_000
-#: Where preemption or a controller may yet move something, a run in which nothing is due goes on for so long.
+#: How long a run without a due event continues if preemption or a controller may still cause a change.
 _PATIENCE_MS = 3_600_000
-#: How often T_wait is derived anew from T_avg (LTYARN eq. 7), where it is to be.
+#: How often T_wait is computed again from T_avg (LTYARN eq. 7), if it is derived.
 _REPLAN_MS = 10_000
 
 
 class Simulation:
-    """One run. ``run()`` goes to its end; ``on_tick`` is called with the time in ms when a tick is due."""
+    """One run. ``run()`` runs it to its end; ``on_tick`` is called with the time in ms when a tick is due."""
 
-    #: Whether the cluster is served: it goes on for ever, and its queues may be configured meanwhile.
+    #: Whether the cluster is served: it runs for ever, and its queues may be configured meanwhile.
     live = False
 
     def __init__(self, setup: SimSetup) -> None:
@@ -84,7 +84,7 @@ class Simulation:
         self.order = [self.scheduler.queue_index(queue.path) for queue in self.tree]
         self._set_long_term()
         self.jobs = JobTable()
-        #: What was asked of the scheduler, if that is to be kept; the allocation file that is in force.
+        #: The recorded calls of the scheduler, if wanted; the allocation file in force.
         self.calls = self._calls(conf) if setup.record_script else None
         self._in_force = self.allocations
         self.share = shares_of(self.tree, setup.entitlements)
@@ -114,12 +114,12 @@ class Simulation:
             log_rows=65536 if setup.record_tasks else 1,
             resizes=sum(change.size is not None for node in setup.nodes for change in node.changes),
         )
-        # Long enough for every node to have been offered to everybody.
+        # Long enough for every node to have been offered to all applications.
         self._still_ms = max(_STILL_MS, 10 * max(setup.delays.node_heartbeat_ms, setup.delays.update_ms))
         moves = setup.mode == "outside" or bool(self.scheduler.S.g["preemption"][0])
         self._stillness = Stillness(max(self._still_ms, _PATIENCE_MS if moves else 0))
         self._set_world()
-        #: Called at `next_tick_ms`; it sets that anew.
+        #: Called at `next_tick_ms`, and sets the next value of that.
         self.on_tick: Callable[[int], None] | None = None
         self.ticks = 0
         self.writes: list[tuple[float, dict[str, float]]] = []
@@ -165,7 +165,10 @@ class Simulation:
         return Resource(sum(node.memory_mb for node in there), sum(node.vcores for node in there))
 
     def _first_plan(self) -> Plan | None:
-        """The plan for the empty cluster: inside, its order and attributes hold for the whole run."""
+        """Return the plan for the empty cluster.
+
+        In the mode ``inside`` its order and attributes hold for the whole run.
+        """
         policy = self.setup.policy
         if policy is None:
             return None
@@ -186,7 +189,7 @@ class Simulation:
     def _inside_attributes(self, plan: Plan) -> AllocationFile:
         stock = plan.order.measure == "stock"
         entitled = {q.path: float(self.setup.entitlements.get(q.path, 1.0)) for q in self.tree if q.parent is not None}
-        # The weights of a long-term plan are those to be written from outside; inside, entitlements stand.
+        # A long-term plan's weights are for external writing; inside the scheduler the entitlements count.
         wanted = plan if stock else Attributes(entitled, scheduling_policies=plan.scheduling_policies)
         return with_attributes(self.setup.allocations, wanted)
 
@@ -196,14 +199,14 @@ class Simulation:
         return KEYED_FLAT if self.plan.order.flat else KEYED_LEVELS
 
     def _ltrf_leaves(self) -> list[str]:
-        """Leaves whose applications are ordered by their accumulated resources."""
+        """Return the leaves whose applications are ordered by accumulated resources."""
         named: dict[str, Any] = {path: own.policy for path, own in self.setup.queue_orders.items() if own.policy}
         if self.plan is not None and self.setup.mode == "inside":
             named = {**self.plan.scheduling_policies, **named}
         return [path for path, policy in named.items() if policy in BY_ACCUMULATED and self.tree[path].leaf]
 
     def _set_long_term(self) -> None:
-        """Arrays of integrals and orders, beside the scheduler's."""
+        """Set the arrays of integrals and orders in the scheduler's state."""
         sched = self.scheduler
         arrays = long_term_arrays(self.setup, self.tree, self.order, self.plan, len(sched.S.q))
         for path in self._ltrf_leaves():
@@ -273,14 +276,14 @@ class Simulation:
                 resizes += 1
 
     def push(self, at_ms: int, kind: int, use: int, slot: int) -> None:
-        """An event to come (harness.sim.events)."""
+        """Push a future event (harness.sim.events)."""
         self.world = w.with_events(self.world, 8)
         push(self.world, at_ms, kind, use, slot)
 
     # --- the run ---
 
     def run(self, on_progress: ProgressCallback | None = None) -> SimResult:
-        """To the end, or to the time limit."""
+        """Run to the end, or to the time limit."""
         began = time.perf_counter()
         setup = self.setup
         named = (setup.scheduler, setup.mode, getattr(setup.policy, "name", None), setup.seed)
@@ -296,7 +299,7 @@ class Simulation:
         return self._result(finished, took_s, stuck=stuck)
 
     def proceed(self, on_progress: ProgressCallback | None = None) -> tuple[bool, str]:
-        """The same, without its result: whether all jobs have ended, and why they never can."""
+        """Run as `run` does, without a result; return whether all jobs have ended, and why they never can."""
         began = shown = time.perf_counter()
         while True:
             code = self._loop(self.scheduler.S.address, self.world.address)
@@ -313,7 +316,7 @@ class Simulation:
                 on_progress(self._progress(shown - began))
 
     def _answered(self, code: int) -> bool:
-        """Do what the loop came back for; False: that is its caller's business."""
+        """Handle the loop's reason for returning; False: the caller has to handle it."""
         if code == w.TICK:
             self.ticks += 1
             assert self.on_tick is not None
@@ -340,7 +343,7 @@ class Simulation:
         return True
 
     def _stuck(self) -> str:
-        """Why this run can never end, in words; '' as long as something may happen."""
+        """Return why this run can never end; '' as long as something may happen."""
         if not (self._stillness.lasts(self.world) and self.setup.stop_when_stuck):
             return ""
         words = self.kind.why_stuck(self.scheduler.S, self.tree, self.order)
@@ -371,7 +374,7 @@ class Simulation:
             self.world = self.calls.room(self.world)
 
     def _user_keys(self) -> None:
-        """Ask a user's policy for its keys, if somebody wants something."""
+        """Ask a user's policy for its keys, if any queue wants something."""
         S, world = self.scheduler.S, self.world
         world.g["keys_fresh"] = 1
         if int(S.q["n_cand"][0]) == 0:
@@ -382,13 +385,13 @@ class Simulation:
         keys = checked_keys(self.setup.policy, seen.snapshot, ledger, self.plan.order.flat)
         column = S.q["key"]
         for queue, index in zip(self.tree, self.order, strict=True):
-            # Whole numbers may be larger than the largest float.
+            # Integers may be larger than the largest float.
             column[index] = min(max(keys.get(queue.path, 1e300), -1e300), 1e300)
         self.scheduler.keys_changed()
         self.keyed.asked(S, world, column)
 
     def _parts(self) -> None:
-        """Fill the queues' parts over the horizon anew: the policies' own definition, once an update."""
+        """Recompute the queues' parts over the horizon with the policies' own definition, once per update."""
         S, world = self.scheduler.S, self.world
         assert self.plan is not None
         seen = self.observer.snapshot(S, world, int(world.g["now"][0]), 0.0)
@@ -398,7 +401,7 @@ class Simulation:
             column[index] = parts[queue.path]
 
     def replan(self, now_ms: int) -> None:
-        """T_wait from the tasks that have ended so far."""
+        """Compute T_wait from the tasks that have ended so far."""
         seen = self.observer.snapshot(self.scheduler.S, self.world, now_ms, 0.0)
         plan = checked_plan(self.setup.policy, seen.snapshot, CountedLedger(self.observer.counted(seen.reals)))
         self.keyed.planned(self.world)
@@ -406,7 +409,7 @@ class Simulation:
         self.world.g["next_tick_ms"] = now_ms + _REPLAN_MS
 
     def set_weights(self, weights: Mapping[str, float]) -> None:
-        """Weights take effect in the scheduler (as float32), its shares at the next update."""
+        """Put weights in force in the scheduler (as float32); its shares change at the next update."""
         index = self.scheduler.queue_index
         by_slot = {index(path): weight for path, weight in weights.items()}
         self.scheduler.set_weights(by_slot)
@@ -416,19 +419,19 @@ class Simulation:
             self.calls.reload(int(self.world.g["now"][0]), self._in_force)
 
     def put_in_force(self, plan: Attributes, before: Attributes, now_ms: int) -> None:
-        """What a policy from outside has written takes effect; `before` was in force."""
+        """Put in force what an external policy has written; `before` was in force."""
         self.kind.put_in_force(self, plan, before, now_ms)
 
     def reload(self, allocations: AllocationFile, now_ms: int) -> None:
-        """An allocation file with the same queues takes effect."""
+        """Put an allocation file with the same queues in force."""
         self.scheduler.reload(allocations)
         self._in_force = allocations
-        self.world.g["keys_at"] = 0  # made for the shares before
+        self.world.g["keys_at"] = 0  # computed for the shares before
         if self.calls is not None:
             self._take_calls()
             self.calls.reload(now_ms, allocations)
         for queue in queue_tree(allocations):
-            # A maximum share that the policy writes is not the administrator's: policies see the one before it.
+            # A maximum share that the policy writes is not the administrator's: policies see the previous one.
             self.observer.limits_changed(queue.path, queue.min_share, None)
 
     def _progress(self, wall_s: float) -> Progress:
@@ -443,7 +446,7 @@ class Simulation:
         )
 
     def _check_ends(self, now_ms: int) -> None:
-        """Refuse a run that did not end because the engine missed the end of a process; its figures would be wrong."""
+        """Refuse a run that did not end because the engine missed the end of a process; its results would be wrong."""
         longest = 10 * int(self.world.g["node_hb_ms"][0])
         if len(missed := overdue(self.world, now_ms - longest)):
             raise InternalError(
@@ -452,7 +455,7 @@ class Simulation:
             )
 
     def _result(self, finished: bool, wall_s: float, *, so_far: bool = False, stuck: str = "") -> SimResult:
-        """The result; ``so_far``: of a run that goes on, without the sample at its end."""
+        """Return the result; ``so_far``: of a run that continues, without the sample at its end."""
         S, world = self.scheduler.S, self.world
         g = world.g[0]
         now = int(g["now"])
@@ -500,7 +503,7 @@ class Simulation:
 def simulate(setup: SimSetup, *, on_progress: ProgressCallback | None = None) -> SimResult:
     """Run a policy in the scheduler (mode ``inside``), or the allocation file as it is (no policy).
 
-    The same setup gives the same result, all but ``wall_s``. Raises InputError for jobs, nodes, queues that cannot be.
+    The same setup gives the same result, except ``wall_s``. Raises InputError for impossible jobs, nodes or queues.
     """
     if setup.mode == "outside" and setup.policy is not None:
         raise ValueError("a policy from outside is run by harness.control.virtual.simulate_outside")

@@ -1,6 +1,6 @@
 """Spark applications, compiled: tasks inside executors, which are held to the end or follow the tasks.
 
-The driver hears of its tasks at once; what it asks of the scheduler is harness.sim.apps' business, as for others.
+The driver hears of its tasks at once; its requests to the scheduler are in harness.sim.apps, like other AMs'.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _take_slot, _free_slot = pool("inner_free", "next", "inner_left", kept="gen")
 
 @kernel
 def _fill_executor(W: Any, j: int, c: int, most: int, now: int) -> Any:
-    """Start tasks of open stages in an executor's idle slots, at most so many; how many."""
+    """Start at most this many tasks of open stages in an executor's idle slots; return how many."""
     g, job, run = W.g[0], W.jobs[j], W.runs[c]
     s = 0
     started = 0
@@ -63,7 +63,7 @@ def _fill_executor(W: Any, j: int, c: int, most: int, now: int) -> Any:
 
 @kernel
 def _spread(W: Any, j: int, now: int) -> Any:
-    """Give tasks to executors in turn, one each time, from any one on (``TaskSchedulerImpl.resourceOffers``)."""
+    """Give tasks to executors in turn, one at a time, from any executor on (``TaskSchedulerImpl.resourceOffers``)."""
     count = 0
     c = W.jobs[j].ex_head
     while c >= 0:
@@ -102,7 +102,7 @@ def fill_executors(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def enough_executors(W: Any, j: int, now: int) -> Any:
-    """Whether a driver may begin: with so many executors that take tasks, or when it has waited for long enough."""
+    """Return whether a driver may begin: enough executors take tasks, or it has waited for long enough."""
     job = W.jobs[j]
     if now >= job.am0_ms + job.ex_wait_ms:
         return True
@@ -117,7 +117,7 @@ def enough_executors(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def executor_up(W: Any, c: int, use: int, now: int) -> Any:
-    """An executor begins to take tasks (if it still lives)."""
+    """Let an executor begin to take tasks (if it still lives)."""
     run = W.runs[c]
     if run.gen != use or run.live == 0:
         return
@@ -141,7 +141,7 @@ def executor_up(W: Any, c: int, use: int, now: int) -> Any:
 
 @kernel
 def _looked_at(W: Any, j: int, c: int, now: int) -> Any:
-    """A task in an executor has ended, and what came next there has begun: dynamic allocation sees that."""
+    """Update dynamic allocation after a task in an executor has ended and its successors there have begun."""
     if W.runs[c].idle == W.jobs[j].ex_slots:
         idle_from(W, j, c, now)
     backlog(W, j, now)
@@ -150,7 +150,7 @@ def _looked_at(W: Any, j: int, c: int, now: int) -> Any:
 
 @kernel
 def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
-    """A task inside an executor ends; dead ones (their executor went) only leave their slot."""
+    """End a task inside an executor; a task whose executor is gone only frees its slot."""
     g, task = W.g[0], W.inner[t]
     dead, c = task.dead, task.run
     if dead == 0:

@@ -1,11 +1,11 @@
-"""What the states of all simulated schedulers have in common: codes, and the records that shared kernels work on.
+"""Common parts of the states of all simulated schedulers: codes, and the records that shared kernels work on.
 
 A scheduler's state is one NamedTuple of record arrays (`harness.sim.arrays.Arrays`). The shared kernels take it as
 ``s`` and expect these fields: ``c``, ``r`` and ``log`` are the records below, ``n`` has at least the fields of
 `N_FIELDS`, ``x``, ``xg`` and ``win`` are those of `harness.sim.longterm_state`, and ``g``, ``q``, ``a`` and ``u`` have
-whatever the kernels in ``harness/sim`` read (`harness.sim.fifo.state` is the smallest that has it all).
+the fields that the kernels in ``harness/sim`` read (`harness.sim.fifo.state` is the smallest complete example).
 
-No behaviour lives here. Times are int64 milliseconds, memory is int64 MB, vcores are int64. -1 means "none" in every
+Contains no behaviour. Times are int64 milliseconds, memory is int64 MB, vcores are int64. -1 means "none" in every
 index.
 """
 
@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from harness.sim.arrays import record
 
-# What a kernel answers besides an index or a count.
+# Results of kernels other than an index or a count.
 NEED_ROOM = -1  # an array is full; nothing was changed; call Scheduler.grow() and repeat
-REJECTED = -2  # the application was not accepted (its AM asks for a resource of which the queue may use none)
-INVALID_ASK = -3  # the queue's maximum is 0 in a resource that the ask wants; nothing was changed
+REJECTED = -2  # the application was rejected (its AM asks for a resource in which the queue's maximum is 0)
+INVALID_ASK = -3  # the queue's maximum is 0 in a requested resource; nothing was changed
 #: The application, container or node that a call names is not live; nothing was changed.
 IGNORED = -4
 
@@ -26,29 +26,29 @@ STOCK, KEYED_LEVELS, KEYED_FLAT = 0, 1, 2
 #: Why a container completed (LOG.why).
 FINISHED, RELEASED, PREEMPTED, LOST, APP_END = 1, 2, 3, 4, 5
 
-#: The order of hash tables is switched off (for the tests that must notice); the bit is the same in both schedulers.
+#: Mutation: ignore the order of hash tables (for tests that must fail then); the same bit in all schedulers.
 MUT_HASHORDER = 1 << 16
-#: Who follows the scheduler (``G.hooks``, 0: nobody): the long-term integrals alone, or they and the simulated world.
+#: Who reads the scheduler's log (``G.hooks``, 0: nobody): the long-term integrals, or these and the simulated world.
 INTEGRALS, WORLD = 1, 2
 #: Kinds of log records (LOG.kind).
 ASSIGNED, COMPLETED, RESERVED, UNRESERVED, VICTIM = 1, 2, 3, 4, 5
-#: Of a container that was assigned and killed at once: its master never hears of it.
+#: Of a container that was assigned and killed at once: its AM never hears of it.
 UNHEARD = 0
 
 #: A node.
 N_FIELDS = (
-    "avail_mb avail_vcores",  # what no container holds
+    "avail_mb avail_vcores",  # its free resources
     "hb",  # heartbeats so far
     "alive:i",  # 1: it takes part
     "res_app:i",  # the application that has reserved it; -1: none
-    "pre_head:i",  # first of the list of what was preempted on it for somebody
+    "pre_head:i",  # first of the list of what was preempted on it for applications
     "n_done:i",  # containers that it will report as completed
     "n_launch:i",  # containers that its next heartbeat reports as launched
     "n_c:i c_tail:i",  # its containers, and the last one in its list of them
     "done_head:i done_tail:i",  # its list of containers to report as completed
     "map_cap:i",  # buckets of Hadoop's hash table of its containers, which gives their order
     "total_mb total_vcores",  # its size
-    "pre_mb pre_vcores",  # sum of what was preempted on it for somebody
+    "pre_mb pre_vcores",  # sum of what was preempted on it for applications
     "c_head:i",  # first of its list of containers
     "rack:i",  # its rack
     "hash",  # hash of its ID in Java, for the order in Hadoop's tables
@@ -70,9 +70,9 @@ C = record(
     "free_next:i",  # the next free slot
     "live:b",  # 1: application and queue count it
     "marked:b",  # 1: preemption has chosen it
-    "node_marked:b",  # 1: it is among what was preempted on its node for somebody
+    "node_marked:b",  # 1: it was preempted on its node for an application
     "am:b",  # 1: it is its application's master
-    "on_node:b",  # 1: the node counts it
+    "on_node:b",  # 1: it counts as running on the node
     "alive:b",  # 1: the slot is in use
     "done:b",  # 1: it is in its node's list of containers to report as completed
     "kill_due:b",  # 1: preemption's timer holds it
@@ -87,7 +87,7 @@ C = record(
     "serial",  # its number among all containers ever
     "cid",  # number in its ID
     "alloc_id",  # allocation ID of the ask that it answers
-    "ask_mb ask_vcores:i ask_count:i",  # size and count of that ask, as the container keeps it to give it back
+    "ask_mb ask_vcores:i ask_count:i",  # size and count of that ask, with which the request is restored
     "n:i",  # its number among its application's containers
     "priority:i",  # priority of the ask
     "app_id:i attempt:i",  # number in the application's ID, and number of the attempt
@@ -97,7 +97,7 @@ C = record(
 R = record(
     "app:i next:i",  # its application, and the next one in the list
     "priority:i",  # its priority
-    "given:i",  # the container that has given it back: Hadoop keeps one object for both, so the counts change together
+    "given:i",  # the container whose restored request it is; Hadoop shares one object, so counts change together
     "mb vcores",  # size of one container
     "count",  # containers that are outstanding
     "alloc_id",  # its allocation ID
@@ -105,7 +105,7 @@ R = record(
     "given_serial",  # serial number of the container ``given``
 )
 
-#: What happened. The slot ``c`` may be in use for another container already; ``serial`` is unique.
+#: A log record of what happened. Slot ``c`` may be in use for another container already; ``serial`` is unique.
 LOG = record(
     "t kind why",  # when; one of ASSIGNED ... VICTIM; why a container completed or what preemption did to it
     "app app_id",  # the application, and the number in its ID

@@ -1,6 +1,6 @@
-"""Whether a simulated cluster stands still for ever. Why it does, each scheduler says (`why_stuck`).
+"""Detects that a simulated cluster is stuck for ever. Each scheduler explains the reason (`why_stuck`).
 
-Looked at in Python, once a virtual minute at most: nothing here decides anything.
+Runs in Python, at most once per virtual minute: nothing here affects decisions.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from harness.sim.world import NEVER
 
 
 class Stillness:
-    """Notices, from look to look, that nothing has been due for so long and nothing has moved.
+    """Detects from one check to the next that nothing has been due for some time and nothing has moved.
 
-    The compiled loop looks by itself whether anything has started or ended, and comes back if nothing has.
+    The compiled loop itself checks whether anything has started or ended, and returns if nothing has.
     """
 
     def __init__(self, patience_ms: int) -> None:
@@ -23,7 +23,7 @@ class Stillness:
         self._since_ms: int | None = None
 
     def lasts(self, world: Any) -> bool:
-        """Whether it has lasted for the patience by now."""
+        """Return whether the standstill has lasted for the patience by now."""
         g = world.g
         now, events = int(g["now"][0]), int(g["started"][0] + g["ended"][0])
         if now < int(g["pause_ms"][0]) or events != int(g["still_events"][0]):
@@ -31,7 +31,7 @@ class Stillness:
         every_ms = int(g["still_ms"][0])
         due_ms = next_due_ms(world)
         if due_ms < NEVER:
-            # Before that nothing can be noticed. Looks stay multiples of the interval apart.
+            # Nothing can be detected before that. Checks stay multiples of the interval apart.
             g["pause_ms"] = now + every_ms * max(-(-(due_ms - now) // every_ms), 1)
             self._since_ms = None
             return False
@@ -41,12 +41,15 @@ class Stillness:
         return now - self._since_ms >= self._patience_ms
 
     def last_move_s(self, S: Any, world: Any) -> float:
-        """When a container last started, or a job last ended."""
+        """Return when a container last started or a job last ended."""
         return max(int(S.x["last_start_ms"].max()), int(world.g["last_end_ms"][0])) / 1000.0
 
 
 def next_due_ms(world: Any) -> int:
-    """When something next happens by itself: a job comes, a process ends, a master acts; NEVER if nothing is left."""
+    """Return when something next happens by itself: a job arrives, a process ends, an AM acts.
+
+    NEVER if nothing is left.
+    """
     g = world.g[0]
     count = int(g["heap_n"])
     events = zip(world.heap_t[:count].tolist(), world.heap_v[:count].tolist(), strict=True)
@@ -59,10 +62,10 @@ def next_due_ms(world: Any) -> int:
 
 
 def _only_looks(world: Any, event: int) -> bool:
-    """Whether an event can change nothing as long as no container starts or ends.
+    """Return whether an event can change nothing as long as no container starts or ends.
 
     While maps wait, MapReduce's master checks at each heartbeat whether reduces are in their way (harness.sim.master).
-    If no reduce holds a container or is asked for, there is nothing that it could do.
+    If no reduce holds a container or is asked for, the check has no effect.
     """
     kind = kind_of(event)
     if kind != E_ACT:

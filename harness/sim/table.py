@@ -1,4 +1,4 @@
-"""What is kept of a simulated run while it goes on: ended jobs, samples, the task log. Arrays, taken over in blocks."""
+"""Data kept during a simulated run: ended jobs, samples, the task log, as arrays that are collected in blocks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ROOM_BYTES = 2_000_000
 
 
 class JobTable:
-    """One row a job, in the order in which they were read."""
+    """One row per job, in the order in which jobs were read."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -42,7 +42,7 @@ class JobTable:
         self._ended: list[np.ndarray] = []
 
     def add(self, job: JobSpec) -> int:
-        """A job was read; its row."""
+        """Add a job that was read; return its row."""
         self.ids.append(job.id)
         self.names.append(job.name)
         self.queues.append(job.queue)
@@ -50,7 +50,7 @@ class JobTable:
         return len(self.ids) - 1
 
     def take(self, world: W) -> np.ndarray:
-        """Take the ended jobs out of the world; their records."""
+        """Move the ended jobs out of the world; return their records."""
         n = int(world.g["ended_n"][0])
         block = world.ended[:n].copy()
         world.g["ended_n"] = 0
@@ -58,11 +58,11 @@ class JobTable:
         return block
 
     def forget(self) -> None:
-        """Drop what was taken: for who keeps the records himself."""
+        """Drop the records that were taken, for callers that keep them themselves."""
         self._ended.clear()
 
     def columns(self, world: W) -> dict[str, Any]:
-        """All of the table; jobs that have not ended as far as they came."""
+        """Return the whole table; rows of unfinished jobs have their values so far."""
         n = len(self.ids)
         times = {name: np.full(n, math.nan) for name in ("submitted_s", "started_s", "finished_s", "task_s")}
         sums = {name: np.zeros(n) for name in ("memory_mb_s", "vcore_s")}
@@ -104,10 +104,10 @@ class JobTable:
 
 
 class SampleLog:
-    """The queues over time.
+    """Samples of the queues over time.
 
-    ``order``: the scheduler's queue indices in the tree's order; ``quanta``: there are any; ``uneven``: shares level by
-    level are others than by the leaves' own weights.
+    ``order``: the scheduler's queue indices in the tree's order; ``quanta``: whether there are quanta; ``uneven``:
+    whether shares level by level differ from shares by the leaves' own weights.
     """
 
     def __init__(
@@ -122,18 +122,18 @@ class SampleLog:
     ) -> None:
         self._quanta, self._uneven = quanta, uneven
         self._tree, self._order, self._share, self._scale = tree, np.array(order), share, scale
-        #: Rows as (times, integers, reals, weights), queues as the scheduler has them: integers of 32 bits where these
-        #: do, the first `_kept` of the reals.
+        #: Rows of (times, integers, reals, weights), with queues in the scheduler's order; integers as 32 bits where
+        #: they fit, and the first `_kept` of the reals.
         self._blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
         self._kept = F_QUANTUM + 1 if quanta else F_DUE_FLAT + 1 if uneven else F_DUE + 1
 
     @staticmethod
     def rows(queues: int) -> int:
-        """How many samples the world is to hold, so that they stay in the caches."""
+        """Return how many samples the world holds, chosen so that they stay in the caches."""
         return min(max(_ROOM_BYTES // (96 * queues), 16), 512)
 
     def take(self, world: W) -> None:
-        """Take the samples out of the world, small: memory that has never been used before costs the most."""
+        """Move the samples out of the world in compact form, because touching new memory costs the most."""
         n = int(world.g["sample_n"][0])
         if n:
             ints = world.samp_i[:n]
@@ -143,13 +143,13 @@ class SampleLog:
                     world.samp_t[:n].copy(),
                     ints.astype(np.int64 if wide else np.int32),
                     world.samp_f[:n, :, : self._kept].copy(),
-                    world.samp_f[:n, :, F_WEIGHT].astype(np.float32),  # as the scheduler has them
+                    world.samp_f[:n, :, F_WEIGHT].astype(np.float32),  # in the scheduler's order
                 )
             )
         world.g["sample_n"] = 0
 
     def samples(self) -> Samples:
-        """All of them."""
+        """Return all samples."""
         times = np.concatenate([block[0] for block in self._blocks] or [np.zeros((0, 3), np.int64)])
         order, none = self._order, np.zeros((0, len(self._order)))
 
@@ -183,19 +183,19 @@ class SampleLog:
 
 
 class TaskLog:
-    """One row an attempt (only with ``record_tasks``)."""
+    """One row per attempt (only with ``record_tasks``)."""
 
     def __init__(self) -> None:
         self._blocks: list[np.ndarray] = []
 
     def take(self, world: W) -> None:
-        """Take the log out of the world."""
+        """Move the task log out of the world."""
         n = int(world.g["task_n"][0])
         self._blocks.append(world.tasklog[:n].copy())
         world.g["task_n"] = 0
 
     def columns(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the whole log."""
         log = np.concatenate(self._blocks) if self._blocks else np.zeros(0, TASKLOG)
         named = {"job": log["row"]}
         for name in ("stage", "task", "attempt", "node", "granted_ms", "start_ms", "end_ms", "outcome"):
@@ -204,7 +204,7 @@ class TaskLog:
 
 
 def mean_between_ends(tree: QueueTree, order: Sequence[int], x: Any) -> dict[str, float]:
-    """Seconds between two ends of containers below each queue, on average (NaN: fewer than two); `x`: S.x."""
+    """Return the mean seconds between two container ends below each queue (NaN: fewer than two); `x`: S.x."""
     found: dict[str, tuple[int, int, int]] = {}
     for leaf, i in zip(tree, order, strict=True):
         if not leaf.leaf or int(x["ends"][i]) == 0:
@@ -225,7 +225,7 @@ def mean_between_ends(tree: QueueTree, order: Sequence[int], x: Any) -> dict[str
 def longest_waits(
     tree: QueueTree, order: Sequence[int], x: Any, now_ms: int
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Each leaf's longest time with pending containers and none given, and when that ended, seconds; `x`: S.x."""
+    """Return each leaf's longest time with pending containers and no grant, and when it ended, seconds; `x`: S.x."""
     waits, ends = {}, {}
     for queue, index in zip(tree, order, strict=True):
         if not queue.leaf:

@@ -1,6 +1,6 @@
-"""Attempts of tasks, compiled: in which lists they stand, which comes next, how long it works, what a master knows.
+"""Attempts of tasks, compiled: their lists, the next one, how long each works, and what an AM knows.
 
-Nothing is asked of the scheduler here; what applications do with these is harness.sim.apps' and .spark's business.
+Nothing here calls the scheduler; harness.sim.apps and harness.sim.spark use these functions.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from harness.sim.kernel import kernel
 from harness.sim.lists import pool, stacked
 from harness.sim.world import NEVER
 
-#: How a run of a container ended, in the task log.
+#: How an attempt in a container ended, in the task log.
 FINISHED, FAILED, KILLED = 0, 1, 2
 
-#: How an attempt will end by itself (RUN.will_fail, INNER.will_fail). A recorded one that did not succeed is made again
-#: however often that happened, and does not count for the job's most attempts.
+#: How an attempt will end by itself (RUN.will_fail, INNER.will_fail). A recorded attempt that did not succeed is
+#: repeated however often this happens, and does not count towards the job's attempt limit.
 SUCCEEDS, FAILS, IS_REPEATED = 0, 1, 2
 
-#: Of a speculative pair (RUN.twin): the copy was asked for and has no container yet; this one lost the race.
+#: Of a speculative pair (RUN.twin): the copy was asked for and has no container yet; this attempt lost the race.
 COPY_ASKED, BEATEN = -2, -3
 
-#: Of a reduce (RUN.twin): its master has had it killed, to make room for maps.
+#: Of a reduce (RUN.twin): its AM has had it killed, to make room for maps.
 PREEMPTED = -4
 
 
 # --- lists ---
 
-#: A stage's live containers, and a Spark job's executors.
+#: Lists of a stage's live containers, and of a Spark job's executors.
 _into_stage, _out_of_stage = stacked("run_head", "st_prev", "st_next")
 into_executors, out_of_executors = stacked("ex_head", "st_prev", "st_next")
 _take_slot, _free_slot = pool("redo_free", "next", "redo_left", kept=None)
@@ -65,7 +65,7 @@ def out_of_stage(W: Any, c: int, j: int, s: int) -> Any:
 
 @kernel
 def inner_used(W: Any) -> Any:
-    """How many tasks run inside executors."""
+    """Return how many tasks run inside executors."""
     return len(W.inner) - W.g[0].inner_left
 
 
@@ -91,7 +91,7 @@ def put_redo(W: Any, j: int, s: int, task: int, attempt: int, fails: int, copy_o
 
 @kernel
 def take_redo(W: Any, j: int, s: int) -> Any:
-    """Unlink and free the first; its slot, whose contents stay readable until the next `_put_redo`."""
+    """Unlink and free the first entry; return its slot, whose contents stay readable until the next `_put_redo`."""
     st = W.stages[j, s]
     r = st.redo_head
     st.redo_head = W.redo[r].next
@@ -104,7 +104,7 @@ def take_redo(W: Any, j: int, s: int) -> Any:
 
 @kernel
 def _is_stale(W: Any, r: int) -> Any:
-    """Whether a speculative copy is not needed any more, because its original has ended."""
+    """Return whether a speculative copy is unnecessary, because its original has ended."""
     redo = W.redo[r]
     if redo.copy_of < 0:
         return False
@@ -147,7 +147,7 @@ def drop_redo(W: Any, j: int) -> Any:
 
 @kernel
 def am_hears(W: Any, j: int, now: int) -> Any:
-    """When the AM's response to its first heartbeat at or after `now` comes."""
+    """Return when the response to the AM's first heartbeat at or after `now` takes effect."""
     first = W.jobs[j].am0_ms
     if now <= first:
         return first
@@ -157,7 +157,7 @@ def am_hears(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def wake(W: Any, j: int, now: int) -> Any:
-    """The AM will act on what the scheduler knows at `now`."""
+    """Schedule the AM's reaction to what the scheduler knows at `now`."""
     job = W.jobs[j]
     if job.am_ms == NEVER:
         return
@@ -172,13 +172,16 @@ def wake(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def work_ms(W: Any, j: int, s: int, task: int, attempt: int, failed: int, node: int) -> Any:
-    """(how long an attempt works on a node, how it then ends). ``failed``: attempts of the task that failed before."""
+    """Return (how long an attempt works on a node, how it ends).
+
+    ``failed``: number of earlier failed attempts of the task.
+    """
     g, st, key = W.g[0], W.stages[j, s], W.jobs[j].key
     ends = SUCCEEDS
     if st.kind == LISTED:
         ms = W.values[st.first_value + task] * 1000.0
     elif st.kind == ATTEMPTS:
-        # An attempt that was lost or preempted is made again as it was: only those that ended by themselves count.
+        # A lost or preempted attempt is repeated with the same draw: only attempts that ended by themselves count.
         at = int(W.values[st.first_value + task]) + failed
         last = int(W.values[st.first_value + task + 1]) - 1
         if at < last:
@@ -197,7 +200,7 @@ def work_ms(W: Any, j: int, s: int, task: int, attempt: int, failed: int, node: 
 
 @kernel
 def ends_at(W: Any, c: int, at: int) -> Any:
-    """The container's process will exit at that time."""
+    """Set the time at which the container's process will exit."""
     set_end(W, c, at)
     if W.g[0].end_hb_ms >= 0:
         push(W, at + W.g[0].end_hb_ms, E_BEAT, 0, W.runs[c].node)
@@ -205,7 +208,7 @@ def ends_at(W: Any, c: int, at: int) -> Any:
 
 @kernel
 def next_attempt(W: Any, c: int, j: int, s: int) -> Any:
-    """Give container `c` a task of the stage; False: none is left for it."""
+    """Give container `c` a task of the stage; return False if none is left for it."""
     st, run = W.stages[j, s], W.runs[c]
     while st.redo_n > 0 and (st.redo_asked > 0 or st.next_task >= st.tasks):
         r = take_redo(W, j, s)
@@ -249,18 +252,18 @@ def log_attempt(
     entry.outcome = outcome
 
 
-# --- stages, as the AM knows them ---
+# --- stages, as the AM sees them ---
 
 
 @kernel
 def waiting(st: Any) -> Any:
-    """A stage's tasks without a container, former attempts that are to be repeated among them."""
+    """Return the number of a stage's tasks without a container, including attempts to be repeated."""
     return st.tasks - st.next_task + st.redo_n
 
 
 @kernel
 def feeds_early(W: Any, j: int, s: int) -> Any:
-    """Whether a stage that waits for `s` may ask for tasks before `s` has ended."""
+    """Return whether a stage that depends on `s` may ask for tasks before `s` has ended."""
     for f in range(W.jobs[j].stages):
         st = W.stages[j, f]
         if (W.stages[j, s].feeds >> f) & 1 and st.slow_start < 1.0 and st.asked < st.tasks:
@@ -270,7 +273,7 @@ def feeds_early(W: Any, j: int, s: int) -> Any:
 
 @kernel
 def known_done(W: Any, j: int, s: int, now: int) -> Any:
-    """Tasks of a stage that the AM knows to have ended."""
+    """Return how many tasks of a stage the AM knows to have ended."""
     st = W.stages[j, s]
     if st.in_bucket > 0 and st.bucket_ms + W.g[0].am_lag_ms > now:
         return st.done - st.in_bucket
@@ -279,7 +282,7 @@ def known_done(W: Any, j: int, s: int, now: int) -> Any:
 
 @kernel
 def open_stage(W: Any, j: int, s: int, now: int) -> Any:
-    """All that a stage waits for has ended: its tasks may end."""
+    """Open a stage after everything that it depends on has ended: its tasks may end."""
     W.stages[j, s].open = 1
     c = W.stages[j, s].run_head
     while c >= 0:
@@ -290,7 +293,7 @@ def open_stage(W: Any, j: int, s: int, now: int) -> Any:
 
 @kernel
 def _waits_for_driver(W: Any, j: int, s: int, now: int) -> Any:
-    """Whether a Spark driver has yet to submit a stage whose predecessors have ended."""
+    """Return whether a Spark driver has yet to submit a stage whose predecessors have ended."""
     st = W.stages[j, s]
     if st.delay_ms > 0 and st.ready_ms == 0:
         st.ready_ms = now + st.delay_ms
@@ -300,7 +303,7 @@ def _waits_for_driver(W: Any, j: int, s: int, now: int) -> Any:
 
 @kernel
 def seal(W: Any, j: int, now: int) -> Any:
-    """Mark the stages that the AM knows to be done, and open those that waited for them."""
+    """Mark the stages that the AM knows to be done, and open the stages that waited for them."""
     job = W.jobs[j]
     again = True
     while again:
@@ -331,7 +334,7 @@ def seal(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def may_ask(W: Any, j: int, s: int, now: int) -> Any:
-    """How many of a stage's tasks may have been asked for so far; -1: none, nor former attempts again."""
+    """Return how many of a stage's tasks may have been asked for so far; -1: none, and no repeated attempts either."""
     st = W.stages[j, s]
     if st.open == 1:
         return st.tasks

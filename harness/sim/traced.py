@@ -1,7 +1,7 @@
-"""What a policy's keys are made of: it is called once with numbers that note what is done with them.
+"""Traces a policy's keys: the policy is called with numbers that record the operations on them.
 
-Names, weights, settings and shares are what they are; figures that change are `Number`s. Where the policy branches on
-them it is called again for the other branch. What comes out is, for each queue, a small program (`Tree`).
+Names, weights, settings and shares are passed as they are; values that change are `Number`s. Where the policy branches
+on one, it is called again for the other branch. The result is a small program (`Tree`) for each queue.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from harness.model.snapshot import (
 from harness.policies.base import CountedLedger
 from harness.sim.pure import NotTracedError, watched
 
-#: So many ways through the key of one queue are followed, of so many steps.
+#: Largest number of paths through the key of one queue, and of steps in each.
 MOST_PATHS, MOST_STEPS = 64, 20_000
-#: Columns that `harness.sim.observe` needs the jobs for.
+#: Columns for which `harness.sim.observe` needs job data.
 OF_JOBS = frozenset((PENDING_N, WAITING, OLDEST))
-#: Columns beside the integers': what is counted (measure x ms), and the time (ms).
+#: Columns besides the integers: what is counted (measure x ms), and the time (ms).
 COUNTED, NOW = -1, -2
 
 
 _COMPARE = ("lt", "le", "eq", "ne")
 
 
-#: A step: what is done, with what. Arguments: ("v", step), ("c", a constant), ("x", queue or -1, column).
+#: A step: operation and arguments. Arguments: ("v", step), ("c", a constant), ("x", queue or -1, column).
 Arg = tuple[Any, ...]
 Step = tuple[str, Arg, Arg]
 
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """Steps from number `first` on; then a key, or a branch on a step."""
+    """Steps from number `first` on, followed by a key or by a branch on a step."""
 
     first: int
     steps: tuple[Step, ...]
@@ -65,13 +65,13 @@ class _Run:
         self.given, self.most = given, most
         self.steps: list[Step] = []
         self._at: dict[Step, int] = {}
-        #: Of each branch how many steps came before it, on which it stands, which way was taken.
+        #: For each branch: how many steps came before it, the step that it tests, and the direction taken.
         self.branches: list[tuple[int, int, bool]] = []
         self._known: dict[int, bool] = {}
 
     def step(self, do: str, x: Arg, y: Arg) -> int:
         wanted = (do, x, y)
-        # Equal constants of two types (0, 0.0, -0.0) are not the same.
+        # Equal constants of different types (0, 0.0, -0.0) are distinct.
         known = self._at.get(key := (do, _exactly(x), _exactly(y)))  # type: ignore[call-overload]
         if known is not None:
             return int(known)
@@ -96,12 +96,12 @@ def _exactly(arg: Arg) -> Arg:
 
 
 def _ways(do: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]:
-    """An operator of `Number`: with the number on its left, and on its right."""
+    """Return an operator of `Number`, with the number on its left and on its right."""
     return (lambda number, other: number._with(do, other)), (lambda number, other: number._with(do, other, True))
 
 
 class Number:
-    """A figure that changes, or what was made of some."""
+    """A value that changes, or that was computed from such values."""
 
     __slots__ = ("arg", "run", "whole")
     __hash__ = None  # type: ignore[assignment]
@@ -114,7 +114,7 @@ class Number:
             arg, whole = other.arg, other.whole
         elif isinstance(other, int | float):
             whole = isinstance(other, int)
-            if whole and abs(other) > 2**53:  # no figure is as large
+            if whole and abs(other) > 2**53:  # no value is as large
                 if do not in _COMPARE:
                     raise NotTracedError("it calculates with a whole number above 2^53")
                 other, whole = float(other), False
@@ -152,7 +152,7 @@ class Number:
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # type: ignore[override]
-        """What ``isinstance`` is told: the type of the figure that this stands for."""
+        """Return the type of the value that this represents, for ``isinstance``."""
         return int if self.whole else float
 
     def __repr__(self) -> str:
@@ -165,7 +165,7 @@ class Number:
 
 
 class Fact:
-    """What a comparison says: who asks branches."""
+    """The result of a comparison; testing it causes a branch."""
 
     __slots__ = ("run", "step")
 
@@ -177,7 +177,7 @@ class Fact:
 
 
 class _Queue:
-    """A `QueueView` of which the figures are noted; what may be None is asked for when somebody reads it."""
+    """A `QueueView` whose values are recorded; optional values are decided when they are read."""
 
     min_share_in_force = None
 
@@ -233,7 +233,7 @@ class _Queue:
 
 
 class _Queues(Mapping[str, Any]):
-    """The queues by name, each made when somebody asks for it."""
+    """The queues by name, each created on first access."""
 
     def __init__(self, run: _Run, static: Mapping[str, tuple[Any, ...]]) -> None:
         self._run, self._static = run, static
@@ -258,7 +258,7 @@ class _Trace:
 
     def __init__(self, policy: _Policy, static: Sequence[tuple[Any, ...]], capacity: Resource) -> None:
         self._policy, self._capacity = policy, capacity
-        #: Around each call of the policy: nothing yet, since it may fill caches at first.
+        #: Context around each call of the policy: a no-op at first, because the policy may fill caches.
         self.around: Callable[[object], AbstractContextManager[None]] = lambda _: nullcontext()
         self._static = {queue[0]: queue for queue in static}
         self._below: dict[str, list[int]] = {queue[0]: [] for queue in static}
@@ -285,7 +285,7 @@ class _Trace:
         return [_needed(run.steps, _noted(run, keys.get(name, 1e300))) for name in wanted]
 
     def key(self, name: str, given: tuple[bool, ...] = (), paths: list[int] | None = None) -> Tree:
-        """The ways through a queue's key that begin with the given branches."""
+        """Return the paths through a queue's key that begin with the given branches."""
         paths = [0] if paths is None else paths
         paths[0] += 1
         if paths[0] > MOST_PATHS:
@@ -301,7 +301,7 @@ class _Trace:
         made = Tree(starts[-1], steps[starts[-1] :], key)
         for n in range(len(branches) - 1, -1, -1):
             if n < len(given):
-                break  # the caller has what comes before
+                break  # the caller has the part before
             at, step, _ = branches[n]
             before = steps[starts[n] : at]
             other = self.key(name, (*[way for _, _, way in branches[:n]], False), paths)
@@ -325,10 +325,12 @@ def _noted(run: _Run, key: Any) -> Arg:
 def trees(
     policy: _Policy, single: bool, static: Sequence[tuple[Any, ...]], capacity: Resource, wanted: Sequence[str]
 ) -> list[Tree]:
-    """The program of each wanted queue's key; NotTracedError where there is none. ``single``: of the policy's `key`.
+    """Return the program of each wanted queue's key.
 
-    The policy is called twice for each way through its keys. The second time it must not change what it remembers, nor
-    ask the system for anything, and its answers must be those of the first time.
+    ``single``: use the policy's `key`. Raises NotTracedError if impossible.
+
+    The policy is called twice for each path through its keys. In the second call it must not change its state or ask
+    the system for anything, and its results must be those of the first call.
     """
     trace = _Trace(policy, static, capacity)
 
@@ -344,12 +346,12 @@ def trees(
         return second
     except NotTracedError:
         raise
-    except Exception as error:  # whatever the policy does with numbers that are none
+    except Exception as error:  # anything that the policy may do with values that are no numbers
         raise NotTracedError(f"{type(error).__name__}: {error}") from error
 
 
 def _needed(steps: list[Step], key: Arg) -> Tree:
-    """The steps that a key needs, numbered anew."""
+    """Return the steps that a key needs, renumbered."""
     place: dict[int, int] = {}
     found: list[Step] = []
 

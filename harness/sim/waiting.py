@@ -1,6 +1,6 @@
-"""Applications beyond a limit on how many run side by side, in any scheduler: may one run, who waits for it.
+"""Applications beyond a limit on running ones, in any scheduler: whether one may run, and the waiting lists.
 
-Facts: MaxRunningAppsEnforcer.canAppBeRunnable, CSMaxRunningAppsEnforcer.checkRunnabilityWithUpdate of Hadoop 3.4.2.
+Follows MaxRunningAppsEnforcer.canAppBeRunnable and CSMaxRunningAppsEnforcer.checkRunnabilityWithUpdate of Hadoop 3.4.2.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -14,14 +14,14 @@ from harness.sim import ops
 from harness.sim.kernel import kernel
 from harness.sim.lists import linked
 
-#: A queue's applications that wait, and a user's.
+#: Lists of a queue's and of a user's waiting applications.
 _into_waiting, _out_of_waiting = linked("nr_head", "nr_tail", "nr_prev", "nr_next")
 _into_users, _out_of_users = linked("nr_head", "nr_tail", "user_prev", "user_next")
 
 
 @kernel
 def can_run(s: Any, leaf: int, user: int) -> bool:
-    """Whether neither the user nor a queue has as many applications as may run."""
+    """Return whether the user and all queues are below their limits on running applications."""
     if s.u[user].n_run >= s.u[user].max_apps:
         return False
     p = leaf
@@ -34,7 +34,7 @@ def can_run(s: Any, leaf: int, user: int) -> bool:
 
 @kernel
 def wait(s: Any, i: int) -> None:
-    """The application joins those that wait, at its queue's and its user's end of the line."""
+    """Append the application to the waiting lists of its queue and its user."""
     x = s.a[i]
     q, u = s.q[x.q], s.u[x.user]
     _into_waiting(s.a, q, i, q.nr_tail)
@@ -44,7 +44,7 @@ def wait(s: Any, i: int) -> None:
 
 @kernel
 def no_longer_waits(s: Any, i: int) -> None:
-    """It leaves them."""
+    """Remove the application from the waiting lists."""
     x = s.a[i]
     q = s.q[x.q]
     _out_of_waiting(s.a, q, i)

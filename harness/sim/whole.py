@@ -1,11 +1,12 @@
-"""How kernels become machine code: each by itself once, and what Python calls put together, optimised as a whole.
+"""How kernels become machine code: each is compiled once, then entry points are linked and optimised as a whole.
 
-numba by itself puts all that a function calls into its code, optimises that and makes machine code of it; so a kernel
-below ten others is optimised eleven times. Here a kernel has two sides. What other kernels call (`Part`) is its own
-code alone, not optimised. What Python calls (`Whole`) has the parts below it, each once. Both are kept on disk.
+Plain numba copies the code of all functions that a function calls into it, optimises the result and generates machine
+code; so a kernel below ten others is optimised eleven times. Here a kernel has two forms. For calls from other kernels
+there is an unlinked module (`Part`) with its own code, not optimised. For calls from Python there is a linked entry
+point (`Whole`), which includes each of the parts below it once. Both are cached on disk.
 
-This stands on parts of numba that are not its public face, so it is only for releases that it has been tried with. With
-any other (ImportError) kernels are compiled as numba does it, with the same results, in twice the time.
+This uses private parts of numba, so it is only used with releases that it was tested with. With any other release
+(ImportError) kernels are compiled by plain numba, with the same results, in twice the time.
 """
 
 # numba's classes are untyped.
@@ -36,14 +37,14 @@ if numba.__version__.rpartition(".")[0] not in TRIED:
     raise ImportError(f"not tried with numba {numba.__version__}")
 
 _ENVIRONMENT = "_ZN08NumbaEnv"
-#: A named tuple, of a subclass that takes the same fields.
+#: Matches a named tuple of a subclass with the same fields.
 _CompileResult: Any = compiler.CompileResult
-#: Parts by module and name: what a part on disk calls is found here.
+#: Parts by module and name, by which a part loaded from disk finds the parts that it calls.
 _parts: dict[tuple[str, str], PartDispatcher] = {}
 
 
 def _below(libraries: list[Any]) -> Iterator[Any]:
-    """These libraries and all that they call, each once."""
+    """Return these libraries and everything that they call, each once."""
     seen: set[Any] = set()
     waiting = list(libraries)
     while waiting:
@@ -57,7 +58,7 @@ def _below(libraries: list[Any]) -> Iterator[Any]:
 
 
 class Part(JITCodeLibrary):
-    """One kernel's own code, and which others it calls. There is no machine code of it."""
+    """One kernel's own code, and the kernels that it calls. It has no machine code."""
 
     #: The kernel: module, name, types of its arguments.
     of: tuple[str, str, tuple[Any, ...]]
@@ -66,7 +67,7 @@ class Part(JITCodeLibrary):
         """Finish the library without generating machine code."""
         self._raise_if_finalized()
         foreign = [library for library in self._linking_libraries if not isinstance(library, Part)]
-        for library in dict.fromkeys(foreign):  # numba's own helpers
+        for library in dict.fromkeys(foreign):  # numba's own helper functions
             self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)
         self._linking_libraries = list(dict.fromkeys(x for x in self._linking_libraries if isinstance(x, Part)))
@@ -76,13 +77,13 @@ class Part(JITCodeLibrary):
     def alone(self) -> Any:
         """Return this kernel's code, to be linked into others.
 
-        As it is, with external linkage: numba would give out linkonce_odr functions, which LLVM's linker leaves out
-        where nothing that was linked before refers to them, and the code would call an address of 0.
+        It has external linkage: numba would return linkonce_odr functions, which LLVM's linker drops if nothing linked
+        earlier refers to them, and the code would call address 0.
         """
         return self._final_module
 
     def _get_module_for_linking(self) -> Any:
-        """With all below it: a function that is no kernel calls it."""
+        """Return the code with everything below it, for a function that is no kernel and calls this one."""
         module = self._final_module.clone()
         for library in _below(self._linking_libraries):
             module.link_in(_code_of(library), preserve=True)
@@ -97,7 +98,7 @@ def _code_of(library: Any) -> Any:
 
 
 class Whole(JITCodeLibrary):
-    """What Python calls, with all that it calls."""
+    """An entry point that Python calls, with everything that it calls."""
 
     def finalize(self) -> None:
         """Link all kernels that are called into this library and compile it."""
@@ -106,8 +107,9 @@ class Whole(JITCodeLibrary):
             self._reload_init.update(library._reload_init)
             self._final_module.link_in(_code_of(library), preserve=True)
         self._linking_libraries = []
-        # Only what is below calls what is below: the compiler may change how, and need not keep it. Under a name of its
-        # own: LLVM's loader finds local functions by name too, and would call one of these for another's.
+        # Only functions in this module call the functions below it, so the compiler may change their calling convention
+        # or drop them. They get unique names: LLVM's loader finds local functions by name too, and could confuse equal
+        # names.
         here = hashlib.blake2b(" ".join(sorted(own)).encode(), digest_size=8).hexdigest()
         for function in self._final_module.functions:
             if not function.is_declaration and function.name not in own:
@@ -119,7 +121,7 @@ class Whole(JITCodeLibrary):
                 self.codegen.set_env(variable.name, found)
 
     def _optimize_final_module(self) -> None:
-        # numba does this twice, for references that it counts: there are none. Loops here are short.
+        # numba runs this pass twice, for reference counts, which do not exist here. Loops here are short.
         options = ll.create_pipeline_tuning_options(3)
         options.loop_vectorization = options.slp_vectorization = False
         builder = ll.create_pass_builder(self.codegen._tm, options)
@@ -128,7 +130,7 @@ class Whole(JITCodeLibrary):
     def serialize_using_object_code(self) -> tuple[str, str, tuple[bytes, bytes]]:
         """Return the machine code, and the names of the functions in it with empty bodies.
 
-        numba also keeps the functions' code, for libraries that link this one. No library links a whole.
+        numba also stores the functions' code, for libraries that link this one. No library links an entry point.
         """
         self._ensure_finalized()
         names = self.codegen._create_empty_module(self.name)
@@ -141,7 +143,7 @@ class Whole(JITCodeLibrary):
 
 
 def _name_in_code(name: str, arguments: Any, *, abi_tags: Any = (), uid: Any = None) -> str:
-    """A function's name there, of its arguments' types as text."""
+    """Return a function's name in the code, made from its arguments' types as text."""
     kinds = hashlib.blake2b(" ".join(map(str, arguments)).encode(), digest_size=8).hexdigest()
     return str(default_mangler(name, (), abi_tags=(*abi_tags, kinds), uid=uid))
 
@@ -153,8 +155,8 @@ class _LowerPart(NativeLowering):
     def run_pass(self, state: Any) -> bool:
         state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.of = (state.func_id.modname, state.func_id.func_qualname, tuple(state.args))
-        # Parts of the name in the code. numba counts functions, and types of records, in each process; here two
-        # processes have to find the same.
+        # Parts of the name in the code. numba numbers functions and record types per process; here two processes must
+        # get the same name.
         state.func_id.unique_id = state.func_id.func.__code__.co_firstlineno
         context = state.targetctx
         context.mangler = _name_in_code
@@ -206,7 +208,7 @@ class WholeCompiler(compiler.CompilerBase):
 
 
 class _PartOnDisk(CompileResultCacheImpl):
-    """A part as a file: its code, and the names of those that it calls."""
+    """A part as a file: its code, and the names of the parts that it calls."""
 
     def get_filename_base(self, fullname: str, abiflags: str) -> str:
         return f"{super().get_filename_base(fullname, abiflags)}.part"

@@ -1,8 +1,8 @@
 """State of everything around the scheduler, as arrays for compiled code: clock, events, jobs, stages, tasks, nodes.
 
-The scheduler's own state is harness.sim.fair's; what happens to this state is harness.sim.events', .apps' and
-.loop's business. Slots are recycled by free lists and arrays double when they are full (Python does that, between two
-calls of compiled code), so memory follows what runs at once. Times are int64 milliseconds of virtual time.
+The scheduler's own state is in harness.sim.fair; harness.sim.events, .apps and .loop change this state. Slots are
+recycled by free lists and arrays double when they are full (Python does that, between two calls of compiled code), so
+memory depends on what runs at the same time. Times are int64 milliseconds of virtual time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ JOB_KINDS = ("mapreduce", "spark", "dag", "service")
 #: A job's states.
 J_FREE, J_WAITING, J_SUBMITTED, J_RUNNING, J_ENDED = range(5)
 
-#: What a live container is for.
+#: Uses of a live container.
 R_AM, R_TASK, R_EXECUTOR, R_SERVICE = range(4)
 
 #: Why the compiled loop came back to Python.
 (
-    DONE,  # nothing is left to happen
+    DONE,  # no event is left
     NEED_JOBS,  # the next job of the input is to be read
     NEED_ROOM,  # an array is full: grow it and call again
     SAMPLES_FULL,  # take the samples away
@@ -40,8 +40,8 @@ R_AM, R_TASK, R_EXECUTOR, R_SERVICE = range(4)
     KEYS,  # a user's policy has to give its keys
     WAITS_FULL,  # take the log of waits away
     PAUSE,  # progress
-    PARTS,  # the scheduler's update is done: with a horizon, the queues' parts are filled anew
-    CALLS_FULL,  # take what was asked of the scheduler away
+    PARTS,  # the scheduler's update is done: with a horizon, the queues' parts are recomputed
+    CALLS_FULL,  # take the recorded calls of the scheduler away
 ) = range(13)
 
 #: Most stages of a job: their dependencies are bits of an int64.
@@ -78,9 +78,9 @@ GLOBALS = record(
     "rampup_limit:d",  # MapReduce's masters: most of a job's resources for reduces while maps wait, 0 to 1
     "preempt_limit:d",  # MapReduce's masters: most of a job's resources taken from reduces at once, 0 to 1
     "speculation_ms",  # period at which a master looks for tasks worth a speculative copy
-    "skip",  # 1: heartbeats that change nothing are passed over
+    "skip",  # 1: heartbeats that change nothing are skipped
     "user_keys",  # 1: queues are ordered by the keys of a user's policy
-    "keys_fresh",  # 1: these keys are of the present state
+    "keys_fresh",  # 1: these keys are up to date
     # addresses of the compiled keys and of what they work on (harness.sim.keyed); 0: Python makes the keys
     "keys_at keys_of",
     "record_tasks",  # 1: each attempt of a task is written to ``tasklog``
@@ -103,7 +103,7 @@ GLOBALS = record(
     "need_room",  # 1: a kernel of the scheduler has changed nothing because an array is full
     "cross_ms",  # the earliest ``cross_ms`` of all jobs
     "round_ms",  # begin of the round that the quanta were last made for
-    "ring_stale",  # 1: nodes came or went, so the ring has to be made anew
+    "ring_stale",  # 1: nodes joined or left, so the ring has to be rebuilt
     "beat_again",  # 1: the heartbeat that is due has begun and goes on when the loop is called again
     "am_lost",  # 1: some master's container was lost, and a new attempt is to be started
     "live_jobs",  # jobs that are submitted or wait for another one, without services that never end
@@ -111,7 +111,7 @@ GLOBALS = record(
     "sample_n ended_n task_n",  # records in the samples, in ``ended`` and in ``tasklog``
     "started ended",  # containers that have started and ended so far
     "heartbeats",  # heartbeats of nodes so far
-    "skipped leapt",  # heartbeats that were passed over one by one, and many at a time
+    "skipped leapt",  # heartbeats that were skipped one by one, and many at a time
     "quiet",  # heartbeats since anything changed; one more than ``ring_n`` once ``quiet_end_ms`` is known
     "quiet_end_ms",  # when the next process ends
     "updates",  # updates of the scheduler so far
@@ -153,7 +153,7 @@ JOB = record(
     "ahead_a:d ahead_b:d",  # its part of ``ahead_a`` and ``ahead_b`` of its queue (`harness.sim.longterm_state.X`)
     "cross_ms",  # when the next of its running tasks will have run for a quantum
     "omega:d",  # its weight among the applications of its leaf
-    "gen:i",  # how often the slot was used, by which events of an earlier job are known
+    "gen:i",  # how often the slot was used, to recognise events of an earlier job
     "followers:i",  # first of the list of jobs that wait for this one
     "next:i",  # the next job in that list, or in the list of free slots
     "user:i",  # its user in the scheduler
@@ -170,8 +170,8 @@ JOB = record(
     "am_first:i",  # 1: a Spark driver that has not been up yet; 2: one that waits for executors
     "endless:i",  # 1: a service without a lifetime, for which the run does not wait
     "maps_at:i reduces_at:i",  # the stages about which its master decides as MapReduce's does; -1: none
-    "delays:i",  # 1: some stage of a Spark application begins some time after it could
-    "chained:i",  # 1: each of its stages waits for the one before
+    "delays:i",  # 1: some stage of a Spark application begins later than its dependencies allow
+    "chained:i",  # 1: each of its stages depends on the one before
     "dynamic:i",  # 1: its executors follow its tasks (``dyn``)
 )
 
@@ -213,13 +213,13 @@ RUN = record(
     "end_ms",  # when it ends; NEVER: not known (yet)
     "granted_ms",  # when the scheduler granted the container
     "node:i",  # its node
-    "at:i",  # where its end stands in ``ends``
+    "at:i",  # position of its end in ``ends``
     "twin:i",  # the other one of a speculative pair; -1: none
     "job:i stage:i",  # its job and its stage
     "st_prev:i st_next:i",  # its neighbours in the stage's list, or in the job's list of executors
     "live:i",  # 1: the slot is in use
     "kind:i",  # one of R_AM, R_TASK, R_EXECUTOR, R_SERVICE
-    "gen:i",  # how often the slot was used, by which events of an earlier container are known
+    "gen:i",  # how often the slot was used, to recognise events of an earlier container
     "mb vc",  # size of the container
     "hold_ms",  # a task's end if its stage were open; since when an executor is idle, NEVER: it is not
     "task",  # the number of its task
@@ -268,7 +268,7 @@ INNER = record(
     "stage task attempt fails",  # its stage, its number, its attempt and how many attempts failed before
     "will_fail",  # how the attempt will end (SUCCEEDS, FAILS or IS_REPEATED of harness.sim.tasks)
     "dead",  # 1: it ended with its executor, and its event is still in the heap
-    "gen",  # how often the slot was used, by which events of an earlier task are known
+    "gen",  # how often the slot was used, to recognise events of an earlier task
     "prev next",  # its neighbours in the executor's list
     lines=False,
 )
@@ -314,7 +314,7 @@ TASKLOG = record(
     lines=False,
 )
 
-#: What was asked of the scheduler (harness.sim.calls).
+#: Recorded calls of the scheduler (harness.sim.calls).
 CALL = record(
     "t kind",  # when, and which call
     "a b c d e",  # its arguments
@@ -339,7 +339,7 @@ class _Fields(NamedTuple):
     values: Annotated[np.ndarray, np.float64, 1]  # of empirical and listed durations, seconds
     ended: Annotated[np.ndarray, ENDED, 1]  # ended jobs, for the result
     tasklog: Annotated[np.ndarray, TASKLOG, 1]  # attempts of tasks, for the result
-    calls: Annotated[np.ndarray, CALL, 1]  # what was asked of the scheduler
+    calls: Annotated[np.ndarray, CALL, 1]  # recorded calls of the scheduler
     sizes: Annotated[np.ndarray, np.int64, 2]  # (changes of nodes, 2): MiB and vcores from then on
     scratch: Annotated[np.ndarray, np.int64, 1]  # containers that end at one heartbeat
     samp_t: Annotated[np.ndarray, np.int64, 2]  # (samples, 3): ms, cluster's MiB and vcores
@@ -352,7 +352,7 @@ class W(Arrays, _Fields):  # type: ignore[misc]
 
 
 def linked(array: NDArray[Any], first: int, head: int) -> int:
-    """Chain ``array[first:]`` into a free list through ``next``, in order, before `head`; the new head."""
+    """Link ``array[first:]`` into a free list through ``next``, in order, before `head`; return the new head."""
     n = len(array)
     if first >= n:
         return head
@@ -362,7 +362,7 @@ def linked(array: NDArray[Any], first: int, head: int) -> int:
 
 
 def grown(array: NDArray[Any], size: int, axis: int = 0) -> NDArray[Any]:
-    """A copy with room for `size` along an axis; the new part is zero."""
+    """Return a copy with room for `size` along an axis; the new part is zero."""
     shape = list(array.shape)
     if size <= shape[axis]:
         return array
@@ -375,7 +375,7 @@ def grown(array: NDArray[Any], size: int, axis: int = 0) -> NDArray[Any]:
 def new_world(
     nodes: int, queues: int, *, containers: int, sample_rows: int = 1024, log_rows: int = 1, resizes: int = 0
 ) -> W:
-    """An empty world for so many nodes and queues; `containers`: slots of the scheduler."""
+    """Return an empty world for this many nodes and queues; `containers`: slots of the scheduler."""
     world = W.empty(
         g=1,
         heap_t=1024,
@@ -412,7 +412,7 @@ def new_world(
 
 
 def _with_ends(world: W, containers: int) -> W:
-    """The world with blocks of ends for so many containers, however they stand on the nodes."""
+    """Return the world with blocks of ends for this many containers, however they are spread over the nodes."""
     had, blocks = len(world.ends) // BLOCK, len(world.nodes) + containers // (BLOCK - 1) + 1
     if blocks <= had:
         return world
@@ -424,9 +424,9 @@ def _with_ends(world: W, containers: int) -> W:
 
 
 def with_room(world: W, *, containers: int) -> W:
-    """The world with room for one more event wherever `harness.sim.loop.short_of_room` looks, and to spare.
+    """Return the world with room for more than one event in every array that `harness.sim.loop.short_of_room` checks.
 
-    `containers`: slots of the scheduler now.
+    `containers`: present number of slots of the scheduler.
     """
     g = world.g
     used = len(world.inner) - int(g["inner_left"][0])
@@ -451,7 +451,7 @@ def with_room(world: W, *, containers: int) -> W:
 
 
 def with_events(world: W, more: int) -> W:
-    """The world with room for so many events more."""
+    """Return the world with room for this many more events."""
     size = _doubled(len(world.heap_t), int(world.g["heap_n"][0]) + more)
     if size == len(world.heap_t):
         return world
@@ -459,7 +459,7 @@ def with_events(world: W, more: int) -> W:
 
 
 def with_jobs(world: W, *, stages: int) -> W:
-    """The world with a free slot for a job of so many stages."""
+    """Return the world with a free slot for a job with this many stages."""
     g = world.g
     if int(g["job_free"][0]) < 0:
         old = len(world.jobs)

@@ -1,6 +1,6 @@
-"""Which of a leaf's applications may get containers: as many as its limits for AMs let in.
+"""Activates a leaf's applications, as many as its limits for AMs allow.
 
-Facts: AbstractLeafQueue.activateApplications of Hadoop 3.4.2.
+Follows AbstractLeafQueue.activateApplications of Hadoop 3.4.2.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -23,7 +23,7 @@ _F1, _F100 = np.float32(1.0), np.float32(100.0)
 
 @kernel
 def set_am_limit(s: S, k: int) -> None:
-    """The queue's limit for AMs: a part of the limit that it had when it was last considered."""
+    """Set the queue's AM limit from the queue limit of its last consideration."""
     g, q = s.g[0], s.q[k]
     mb, vcores = q.eff_mb, q.eff_vcores
     if fits(s, mb, vcores, q.L_mb, q.L_vcores) and g.mutations & MUT_LAG == 0:
@@ -51,7 +51,10 @@ def _user_am_limit(s: S, k: int) -> tuple[int, int]:
 
 @kernel
 def activate(s: S, k: int, now: int) -> None:
-    """AbstractLeafQueue.activateApplications. The users' limit is computed once, for the first who gets there."""
+    """AbstractLeafQueue.activateApplications.
+
+    The user limit is computed once, for the first application that needs it.
+    """
     q = s.q[k]
     set_am_limit(s, k)
     known, of_user_mb, of_user_vcores = False, 0, 0

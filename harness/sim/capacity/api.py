@@ -1,6 +1,6 @@
-"""The scheduler as Python holds it: built from yarn-site and capacity-scheduler properties and nodes; names to slots.
+"""The scheduler's Python side: built from yarn-site and capacity-scheduler properties and nodes; maps names to slots.
 
-Not fast and not called per event, but for `grow` and `reconfigure`.
+Not fast and not called per event, except `grow` and `reconfigure`.
 """
 
 from __future__ import annotations
@@ -31,16 +31,17 @@ _STATES = {"RUNNING": st.RUNNING, "STOPPED": st.STOPPED}
 
 
 class Scheduler(SchedulerBase):
-    """The Capacity Scheduler's state with names.
+    """The Capacity Scheduler's state, with the names of its queues, users and nodes.
 
     Parameters
     ----------
     conf : properties of yarn-site.xml (names as there).
     capacity : properties of capacity-scheduler.xml, without their prefix.
     nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
-    driven : how it is driven.
+    driven : options of the driver.
 
-    ``S`` is replaced by `grow`, `user_slot` and whatever else makes room: read it anew after these.
+    ``S`` is replaced by `grow`, `user_slot` and every other method that makes room: read the attribute again after a
+    call.
     """
 
     pools = (
@@ -61,7 +62,7 @@ class Scheduler(SchedulerBase):
     ) -> None:
         super().__init__(nodes, driven)
         self.settings = dict(capacity)
-        #: How a policy from outside changes the settings, in a run that has one.
+        #: How an external policy changes the settings, in a run that has one.
         self.steering: Steering | None = None
         self._users: dict[tuple[int, str], int] = {}
         self._persons: dict[str, int] = {}
@@ -69,11 +70,11 @@ class Scheduler(SchedulerBase):
         self.user_names: list[str] = []
         g = zeros(1, st.G)
         self._set_sizes(g[0], Conf(conf), 1)
-        #: The scheduler's largest container: no queue's may be larger.
+        #: The scheduler's maximum allocation: a queue's own maximum may not exceed it.
         self._largest = int(g[0]["conf_max_mb"]), int(g[0]["conf_max_vcores"])
         tree = read_conf(self.settings, largest=self._largest)
         self.site = dict(conf)
-        #: What Hadoop reads once, at its start.
+        #: Settings that Hadoop reads only at its start.
         self._for_good = {
             key: self.settings.get(key, "")
             for key in ("resource-calculator", *(f"{q.path}.allow-zero-capacity-sum" for q in tree.queues()))
@@ -113,7 +114,7 @@ class Scheduler(SchedulerBase):
     # ---- settings
 
     def _lay_out(self, tree: CapacityConf) -> None:
-        """Slots for all queues; and the order of each parent's children, as configured."""
+        """Assign slots to all queues, and store the configured order of each parent's children."""
         self.children: dict[str, list[str]] = {}
         for queue in tree.queues():
             self.queue_slots[queue.path] = len(self.queue_paths)
@@ -148,7 +149,7 @@ class Scheduler(SchedulerBase):
         self.S = self.S._replace(kids=np.zeros(kids, np.int64), tree=np.full(trees, -1, np.int64))
 
     def _configure(self, tree: CapacityConf) -> None:
-        """Write what the configuration says into the queues' records."""
+        """Write the configuration into the queues' records."""
         s, off = self.S, self.mutations
         g = s.g[0]
         g["look"], g["off_max"], g["multi"] = tree.look, tree.off_switch, tree.multiple
@@ -175,7 +176,7 @@ class Scheduler(SchedulerBase):
         configured(s)
 
     def _set_preemption(self) -> None:
-        """What the configuration says of preemption, and the order in which leaves are taken from."""
+        """Store the preemption settings, and the order in which leaves are preempted from."""
         found, g = read_preemption(self.site, self.settings), self.S.g[0]
         g["preemption"] = g["kill_n"] = found.runs and not self.mutations & st.MUT_PREEMPT
         if g["armed_ms"] == 0:
@@ -185,7 +186,8 @@ class Scheduler(SchedulerBase):
         g["observe"], g["conservative"], g["balance"] = found.observe, found.conservative, found.balance
         g["by_reservations"], g["with_reserved"] = found.by_reservations, found.with_reserved
         if found.by_reservations:
-            # What it looks at is kept from the first container that ends, before any round of the policy.
+            # Preemption's records of containers are kept from the first container that ends, before any round of the
+            # policy.
             self.ready_to_preempt()
         disabled = queues_disabled(self.settings, self.queue_paths, found.monitors)
         for path, slot in self.queue_slots.items():
@@ -198,13 +200,13 @@ class Scheduler(SchedulerBase):
         self.S = self.S._replace(takes=np.array(taken, np.int64))
 
     def _leaves_by_hash(self, path: str) -> list[str]:
-        """ProportionalCapacityPreemptionPolicy.getLeafQueueNames: a HashSet of its children's."""
+        """Return the leaves in the order of the HashSet of ProportionalCapacityPreemptionPolicy.getLeafQueueNames."""
         if path not in self.children:
             return [path]
         return hash_set_order([leaf for child in self.children[path] for leaf in self._leaves_by_hash(child)])
 
     def ready_to_preempt(self) -> None:
-        """Make the arrays that only preemption needs."""
+        """Allocate the arrays that only preemption needs."""
         self._preempts = True
         self._size_work()
 
@@ -220,7 +222,8 @@ class Scheduler(SchedulerBase):
         q["confmax_mb"], q["confmax_vcores"] = queue.absolute_maximum
         if off & st.MUT_MAXCAP:
             q["max"], q["confmax_mb"], q["confmax_vcores"] = 1.0, 0, 0
-        # As Hadoop has it from here: by the parts of the last time. Where a queue then has no part it stays at that.
+        # In Hadoop, absolute capacities start here from the normalised weights of the last time; a queue that then gets
+        # none keeps this value.
         above = self.S.q[q["parent"]] if queue.path != "root" else None
         for at, part in (("abs", max(q["norm"], q["cap"])), ("abs_max", q["max"])):
             q[at] = np.float32(part * (np.float32(1.0) if above is None else above[at])) if part > 0 else 0.0
@@ -242,8 +245,8 @@ class Scheduler(SchedulerBase):
     def reconfigure(self, settings: Mapping[str, str], now: int) -> None:
         """Apply new settings (CapacityScheduler.reinitialize).
 
-        Raises InputError for what Hadoop refuses: then the old settings are in force again, by a re-initialisation of
-        their own.
+        Raises InputError for settings that Hadoop refuses. The old settings are then restored by a second
+        re-initialisation, as in Hadoop.
         """
         if self.mutations & st.MUT_RECONFIGURE:
             return
@@ -287,7 +290,10 @@ class Scheduler(SchedulerBase):
     # ---- names
 
     def largest_of(self, path: str) -> tuple[int, int] | None:
-        """A queue's largest container, (MB, vcores), above which Hadoop's AMS refuses asks; None: the scheduler's."""
+        """Return a queue's largest container (MB, vcores), above which Hadoop's AMS refuses asks.
+
+        None: the scheduler's.
+        """
         slot = self.queue_slots.get(path)
         found = self._largest if slot is None else self._largest_in(slot)
         return None if found == self._largest else found
@@ -303,7 +309,7 @@ class Scheduler(SchedulerBase):
         return int(self.S.q[slot]["largest_mb"]), int(self.S.q[slot]["largest_vcores"])
 
     def leaf_index(self, name: str) -> int | None:
-        """The slot of a leaf by its path or its own name; None if there is none of it, or several."""
+        """Return the slot of a leaf by its path or short name; None if no leaf or more than one has that name."""
         if name in self.queue_slots:
             found = [name]
         else:
@@ -313,7 +319,7 @@ class Scheduler(SchedulerBase):
         return self.queue_slots[found[0]]
 
     def user_slot(self, leaf: int, name: str) -> int:
-        """The slot of a user in a leaf, made on first sight."""
+        """Return the slot of a user in a leaf; the first call creates it."""
         slot = self._users.get((leaf, name))
         if slot is None:
             slot = self._users[leaf, name] = len(self._users)

@@ -1,7 +1,7 @@
-"""Applications in the scheduler: they come, are activated and go.
+"""Applications in the Capacity Scheduler: how they arrive, are activated and leave.
 
-Facts: AbstractLeafQueue.submitApplication, CapacityScheduler.doneApplicationAttempt of Hadoop 3.4.2. What they ask for
-is harness.sim.attempts' business.
+Follows AbstractLeafQueue.submitApplication and CapacityScheduler.doneApplicationAttempt of Hadoop 3.4.2. The asks are
+in harness.sim.attempts.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -48,10 +48,10 @@ def _new_attempt(s: S, i: int, now: int) -> None:
 
 @kernel
 def add_app(s: S, uq: int, priority: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int) -> int:
-    """An application of a user in a leaf (`uq`: `Scheduler.user_slot`) arrives; its slot, NEED_ROOM or REJECTED.
+    """Add an application of a user to a leaf (`uq`: `Scheduler.user_slot`); return its slot, NEED_ROOM or REJECTED.
 
-    `managed`: it has an AM, which is its first container; `am_mb` < 0: the AM is not asked for here. `app_id` < 1: the
-    next number.
+    `managed`: it has an AM, which is its first container. `am_mb` < 0: this call does not ask for the AM's container.
+    `app_id` < 1: use the next number.
     """
     g, u = s.g[0], s.u[uq]
     k = u.q
@@ -87,13 +87,13 @@ def add_app(s: S, uq: int, priority: int, managed: bool, am_mb: int, am_vcores: 
 def add_app_of_user(
     s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int
 ) -> int:
-    """As `add_app`, without a priority; ``user`` is the user in this leaf."""
+    """Add an application as `add_app` does, without a priority; ``user`` is the user's slot in this leaf."""
     return add_app(s, user, 0, managed, am_mb if managed else -1, am_vcores, app_id, now)
 
 
 @kernel
 def clamp_priority(s: S, priority: int) -> int:
-    """An application's priority as the scheduler takes it (yarn.cluster.max-application-priority)."""
+    """Return an application's priority as the scheduler accepts it (yarn.cluster.max-application-priority)."""
     if s.g[0].mutations & MUT_APPPRIORITY:
         return 0
     return max(min(priority, s.g[0].max_priority), 0)
@@ -101,7 +101,7 @@ def clamp_priority(s: S, priority: int) -> int:
 
 @kernel
 def set_priority(s: S, i: int, priority: int) -> int:
-    """An application's priority changes."""
+    """Change an application's priority."""
     x = s.a[i]
     priority = clamp_priority(s, priority)
     if x.priority == priority:
@@ -110,7 +110,7 @@ def set_priority(s: S, i: int, priority: int) -> int:
     forget_stale(s, i)
     if x.waiting == 1:
         leave_waiting(s, i)
-    # One that is held back for a number of parallel applications is among the waiting from now on, too.
+    # An application that max-parallel-apps holds back also joins the waiting list from now on, as in Hadoop.
     if x.waiting == 1 or x.active == 0:
         join_waiting(s, i)
     place_app(s, i)
@@ -119,13 +119,13 @@ def set_priority(s: S, i: int, priority: int) -> int:
 
 @kernel
 def end_records(s: S, i: int) -> int:
-    """How many applications may become active when one ends, and begins anew."""
+    """Return how many log records the end and restart of an application may need: one for each possible activation."""
     return 2 * s.q[s.a[i].q].n_waiting + release_room(s)
 
 
 @kernel
 def leave(s: S, i: int, now: int) -> None:
-    """An attempt that has ended goes out of its queue's and its user's lists."""
+    """Remove an attempt that has ended from the lists of its queue and its user."""
     x = s.a[i]
     k = x.q
     q = s.q[k]
@@ -143,11 +143,12 @@ def leave(s: S, i: int, now: int) -> None:
     else:
         if x.waiting == 1:
             leave_waiting(s, i)
-        # Hadoop counts one that was held back down, too, though it never counted it up.
+        # Hadoop also decrements the count for an application that was held back, though it never incremented it.
         count_apps(s, x.uq, -1, 0)
     if u.act + u.pend == 0:
         forget_user(s, x.uq)
-    # One that asks had let in still stands among the waiting: it may be activated, but there is no attempt any more.
+    # An application that was let in because of its asks is still on the waiting list: it may be activated although its
+    # attempt has ended.
     x.ghost = 1
     activate(s, k, now)
     gone(s, i)
@@ -155,7 +156,7 @@ def leave(s: S, i: int, now: int) -> None:
 
 @kernel
 def forget(s: S, i: int) -> None:
-    """An application has ended; a queue that drains may stop with it. Its slot is free, unless a ghost is in a list."""
+    """Forget an ended application; a draining queue may stop. Frees the slot unless a list still has the attempt."""
     x = s.a[i]
     sleep(s, i)
     p = x.q
@@ -175,7 +176,7 @@ def forget(s: S, i: int) -> None:
 
 @kernel
 def _leave_ghost(s: S, i: int) -> None:
-    """The attempt that has gone still stands among the waiting: another slot takes its place there."""
+    """Move an ended attempt that is still on the waiting list to another slot."""
     x = s.a[i]
     j = new_app(s, x.q, x.user, x.id, x.managed)
     y = s.a[j]
@@ -190,7 +191,7 @@ def _leave_ghost(s: S, i: int) -> None:
 
 @kernel
 def again(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
-    """A new attempt of an application, after one that has ended."""
+    """Start a new attempt of an application after an earlier attempt has ended."""
     x = s.a[i]
     if x.waiting == 1 or x.active == 1:
         _leave_ghost(s, i)

@@ -1,7 +1,7 @@
-"""One node's heartbeat: down the tree to an application, one container or reservation at a time.
+"""One node's heartbeat: from the root down to an application, one container or reservation at a time.
 
-Facts: CapacityScheduler.allocateContainersToNode and tryCommit, AbstractParentQueue and AbstractLeafQueue
-.assignContainers, RegularContainerAllocator of Hadoop 3.4.2.
+Follows CapacityScheduler.allocateContainersToNode and tryCommit, AbstractParentQueue and AbstractLeafQueue
+.assignContainers, and RegularContainerAllocator of Hadoop 3.4.2.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -44,7 +44,10 @@ _F1 = np.float32(1.0)
 
 @kernel
 def _wants_more(s: S, i: int, r: int) -> bool:
-    """Whether an ask may reserve (another) node: outstanding, plus what starvation adds, above what is reserved."""
+    """Return whether an ask may reserve (another) node.
+
+    It may while the outstanding count plus the starvation bonus exceeds the number of its reserved nodes.
+    """
     g, e = s.g[0], s.r[r]
     h = find_held(s.h, s.a[i], e.priority, e.alloc_id)
     if h < 0:
@@ -61,7 +64,7 @@ def _wants_more(s: S, i: int, r: int) -> bool:
 
 @kernel
 def _to_give(s: S, i: int, r: int, mb: int, vcores: int) -> int:
-    """The node whose reservation an application gives up for its ask: the first that is large enough, or -1."""
+    """Return the node whose reservation an application gives up for its ask: the first one large enough, or -1."""
     e = s.r[r]
     h = find_held(s.h, s.a[i], e.priority, e.alloc_id)
     if h < 0:
@@ -82,7 +85,7 @@ def _to_give(s: S, i: int, r: int, mb: int, vcores: int) -> int:
 
 @kernel
 def _offer(s: S, i: int, ni: int, head_mb: int, head_vcores: int, need_mb: int, need_vcores: int) -> int:
-    """RegularContainerAllocator for one application on a node: PROPOSED (in G.p_*), LIMIT or NOTHING."""
+    """RegularContainerAllocator for one application on a node: returns PROPOSED (in G.p_*), LIMIT or NOTHING."""
     g, x, node = s.g[0], s.a[i], s.n[ni]
     if not positive(s, x.pending_mb, x.pending_vcores):
         return NOTHING
@@ -122,7 +125,7 @@ def _offer(s: S, i: int, ni: int, head_mb: int, head_vcores: int, need_mb: int, 
 
 @kernel
 def _passes(s: S, i: int, used_mb: int, used_vcores: int, lim_mb: int, lim_vcores: int) -> bool:
-    """Whether a full queue goes on to this application: without its reservations the queue would have room."""
+    """Return whether a full queue tries this application; without its reservations the queue would have room."""
     x = s.a[i]
     return positive(s, x.reserved_mb, x.reserved_vcores) and (
         compare(s, used_mb - x.reserved_mb, used_vcores - x.reserved_vcores, lim_mb, lim_vcores) < 0
@@ -131,7 +134,7 @@ def _passes(s: S, i: int, used_mb: int, used_vcores: int, lim_mb: int, lim_vcore
 
 @kernel
 def _reaches(s: S, k: int, i: int, lim_mb: int, lim_vcores: int) -> bool:
-    """Whether a full queue goes on as far as application i (-1: to its first): it stops at the first that blocks it."""
+    """Return whether a full queue gets as far as application i (-1: its first); it stops at the first blocked one."""
     q = s.q[k]
     j, first = q.act_head, -1
     while j >= 0:
@@ -146,11 +149,11 @@ def _reaches(s: S, k: int, i: int, lim_mb: int, lim_vcores: int) -> bool:
 
 @kernel
 def _refused(s: S, i: int) -> bool:
-    """Whether the leaf passes an application over for its user's limit.
+    """Return whether the leaf skips an application because of its user's limit.
 
-    Where a number of parallel applications is limited a user may be forgotten with one that was held back, and known
-    anew, while the users' version stays: until that changes Hadoop keeps what it found for the user before, and with
-    how large reservations.
+    Where the number of parallel applications is limited, Hadoop may forget a user along with an application that was
+    held back, and add the user again while the version of the users stays the same. Until that version changes, Hadoop
+    keeps its earlier result for this user, and the size of reservations that the result was for.
     """
     x = s.a[i]
     k = x.q
@@ -177,7 +180,7 @@ def _refused(s: S, i: int) -> bool:
 
 @kernel
 def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
-    """AbstractLeafQueue.assignContainers: PROPOSED, LIMIT (headroom in G.h_*) or NOTHING."""
+    """AbstractLeafQueue.assignContainers: returns PROPOSED, LIMIT (headroom in G.h_*) or NOTHING."""
     g, q = s.g[0], s.q[k]
     if q.fair == 1:
         look_at_stale(s, k)
@@ -197,7 +200,7 @@ def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
     if q.stuck == q.version + 1:
         return NOTHING
     answer, stop = _ask_apps(s, k, ni, full, lim_mb, lim_vcores)
-    if g.limited == 1:  # those without asks are looked at, too, as far as the turn came
+    if g.limited == 1:  # also check applications without asks, up to the one at which the leaf stopped
         i = q.act_head
         while i >= 0:
             x = s.a[i]
@@ -213,7 +216,10 @@ def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
 
 @kernel
 def _ask_apps(s: S, k: int, ni: int, full: bool, lim_mb: int, lim_vcores: int) -> tuple[int, int]:
-    """The active applications with asks, in their order: the leaf's answer, and the one at which it stopped or -1."""
+    """Offer the node to active applications with asks, in order.
+
+    Return the leaf's answer and where it stopped (or -1).
+    """
     g, q = s.g[0], s.q[k]
     head_mb, head_vcores = lim_mb - q.used_mb, lim_vcores - q.used_vcores
     all_over = True
@@ -265,7 +271,7 @@ def _enter(s: S, depth: int, k: int, limit_mb: int, limit_vcores: int) -> None:
 
 @kernel
 def _put_back(s: S, n: int, until: int) -> int:
-    """Children that had been put aside take part again; how many are left aside."""
+    """Restore children that were excluded from the tournament; return how many stay excluded."""
     while n > until:
         n -= 1
         place_child(s, s.work[n])
@@ -274,7 +280,7 @@ def _put_back(s: S, n: int, until: int) -> int:
 
 @kernel
 def _propose(s: S, ni: int) -> bool:
-    """Go down the tree for a node without a reservation; whether there is a proposal (G.p_*)."""
+    """Descend the tree for a node without a reservation; return whether there is a proposal (G.p_*)."""
     g, node, work = s.g[0], s.n[ni], s.work
     root = s.q[0]
     if not positive(s, root.pending_mb, root.pending_vcores):
@@ -323,7 +329,7 @@ def _propose(s: S, ni: int) -> bool:
 
 @kernel
 def _allocate(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> None:
-    """Application i's ask r is served by a container on a node. What it costs queue and user is not counted here."""
+    """Serve application i's ask r with a container on a node. The caller charges the queue and the user."""
     x = s.a[i]
     c = grant(s, i, r, ni, mb, vcores, cid, reserved, now)
     x.am_running = 1
@@ -336,9 +342,9 @@ def _allocate(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, res
 
 @kernel
 def _commit(s: S, ni: int, now: int) -> None:
-    """CapacityScheduler.tryCommit: the limits are looked at once more; beyond them nothing happens."""
+    """CapacityScheduler.tryCommit: check the limits once more; return without a change if they are exceeded."""
     g = s.g[0]
-    if s.n[ni].draining == 1:  # FiCaSchedulerApp.accept wants a node that is RUNNING
+    if s.n[ni].draining == 1:  # FiCaSchedulerApp.accept requires the node to be RUNNING
         return
     i, r, give = g.p_app, g.p_ask, g.p_give
     x = s.a[i]
@@ -364,8 +370,8 @@ def _commit(s: S, ni: int, now: int) -> None:
     else:
         reserve(s, i, r, ni, now)
     charge(s, i, mb, vcores)
-    # In Hadoop an AM's heartbeat computes the user limit, as part of its headroom, and not the commit. Here an AM that
-    # fetches its container at once does so now; a reservation gives an AM nothing to fetch.
+    # In Hadoop the heartbeat of an AM computes the user limit, as part of the headroom; the commit does not. Here an AM
+    # that fetches its container at once does so now. A reservation gives an AM nothing to fetch.
     if g.p_reserve == 0 and g.manual_acquire == 0:
         refresh_limit(s, k)
     if g.mutations & MUT_STALE == 0:
@@ -374,7 +380,7 @@ def _commit(s: S, ni: int, now: int) -> None:
 
 @kernel
 def _from_reservation(s: S, ni: int, now: int) -> None:
-    """A node with a reservation: nothing else is tried there."""
+    """Serve a node that has a reservation; no other application is tried there."""
     node = s.n[ni]
     i = node.res_app
     r = find_ask(s.r, s.a[i], node.res_priority, node.res_alloc_id)
@@ -396,7 +402,7 @@ def _from_reservation(s: S, ni: int, now: int) -> None:
 
 @kernel
 def attempt(s: S, ni: int, now: int) -> int:
-    """Give out a node's space; the number of rounds that proposed something."""
+    """Assign a node's free space; return the number of rounds that made a proposal."""
     g, node = s.g[0], s.n[ni]
     rounds = 0
     while True:

@@ -1,6 +1,6 @@
 """Capacities and limits from the root down, after the cluster or the configuration has changed.
 
-Facts: AbstractParentQueue.updateClusterResource, CSQueueUtils, AbstractLeafQueue of Hadoop 3.4.2, legacy queue mode.
+Follows AbstractParentQueue.updateClusterResource, CSQueueUtils, AbstractLeafQueue of Hadoop 3.4.2, legacy queue mode.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -26,7 +26,7 @@ _INT_MAX = 2**31 - 1
 
 @kernel
 def set_floors(s: S) -> None:
-    """What each queue's use is measured by: its effective capacity, at least the smallest container."""
+    """Set the base of each queue's used capacity: its effective capacity, but at least the smallest container."""
     g = s.g[0]
     for k in range(g.n_queues):
         _set_floor(s, s.order[k])
@@ -46,7 +46,7 @@ def _set_floor(s: S, k: int) -> None:
 def child_limit(
     s: S, k: int, limit_mb: int, limit_vcores: int, blocked_mb: int, blocked_vcores: int, child: int
 ) -> tuple[int, int]:
-    """What a parent whose own limit is given hands to a child, less what other children keep free."""
+    """Return the limit that a parent with a given limit passes to a child, less what other children keep free."""
     q, x = s.q[k], s.q[child]
     return round_down(
         s,
@@ -57,7 +57,7 @@ def child_limit(
 
 @kernel
 def leaf_limit(s: S, k: int, limit_mb: int, limit_vcores: int) -> tuple[int, int]:
-    """The limit that a leaf's AM limit follows."""
+    """Return the limit from which a leaf's AM limit is computed."""
     q = s.q[k]
     mb, vcores = round_down(s, q.effmax_mb, q.effmax_vcores)
     return smaller(s, mb, vcores, limit_mb, limit_vcores)
@@ -97,7 +97,7 @@ def _effective(s: S, k: int) -> None:
 
 @kernel
 def _max_apps(s: S, k: int, system: int, of_queue: int) -> None:
-    """How many applications the leaf takes, in all and of one user."""
+    """Set how many applications the leaf accepts, in total and per user."""
     q = s.q[k]
     n = q.own_max_apps
     base = min(of_queue, system) if of_queue > 0 else system
@@ -118,14 +118,14 @@ def _max_apps(s: S, k: int, system: int, of_queue: int) -> None:
 
 @kernel
 def _norms(s: S, k: int) -> None:
-    """Weights of a parent's children as parts of their sum, added up in the children's order, in float32."""
+    """Set the normalised weights of a parent's children, summed in the children's order in float32."""
     q = s.q[k]
     if q.any_weight == 0:
         return
     total = _F0
     for at in range(q.n_kids):
         weight = s.q[s.kids[q.kids_off + at]].weight
-        if not weight < _F0:  # a NaN makes the sum one, and the parts stay as they were
+        if not weight < _F0:  # a NaN makes the sum 1, and the normalised weights stay as they were
             total = np.float32(total + weight)
     if abs(np.float64(total)) > 1e-6:
         for at in range(q.n_kids):
@@ -135,7 +135,7 @@ def _norms(s: S, k: int) -> None:
 
 @kernel
 def _scale(s: S, k: int) -> None:
-    """Absolute capacities of children that are more than their parent has are scaled down."""
+    """Scale down the absolute capacities of children if their sum exceeds the parent's."""
     g, q = s.g[0], s.q[k]
     mb, vcores = 0, 0
     for at in range(q.n_kids):
@@ -156,7 +156,7 @@ def _scale(s: S, k: int) -> None:
 
 @kernel
 def rebuild_trees(s: S) -> None:
-    """Every parent's tournament from scratch."""
+    """Rebuild the tournament tree of every parent."""
     for at in range(s.g[0].n_queues):
         k = s.order[at]
         q = s.q[k]
@@ -226,7 +226,7 @@ def refresh(s: S, now: int) -> None:
 
 @kernel
 def configured(s: S) -> None:
-    """What a re-initialisation forgets in every leaf, before `refresh`."""
+    """Reset what a re-initialisation forgets in every leaf, before `refresh`."""
     g = s.g[0]
     for at in range(g.n_leaves):
         k = s.leaves[at]

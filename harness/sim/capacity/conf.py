@@ -1,7 +1,7 @@
 """capacity-scheduler.xml as the simulator reads it: a tree of queues and the scheduler's own settings.
 
-Refused, as Hadoop refuses them: sums, mixtures, states, policies that it does not load. Refused by name besides: what
-the simulator does not cover (`UNCOVERED`).
+Rejects what Hadoop rejects: wrong sums, mixed capacity types, invalid states, and policies that it cannot load. Also
+rejects, by name, what the simulator does not cover (`UNCOVERED`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.yarn.fair.javanum import float32, parse_boolean, parse_float, parse
 
 PREFIX = "yarn.scheduler.capacity."
 
-#: (pattern of a key without its prefix, values that ask for nothing, what it is)
+#: (pattern of a key without its prefix, values that switch nothing on, what the key is for)
 UNCOVERED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (r"root(\..+)?\.accessible-node-labels(\..+)?", ("", "*"), "node labels"),
     (r"root(\..+)?\.default-node-label-expression", ("",), "node labels"),
@@ -35,17 +35,17 @@ UNCOVERED: tuple[tuple[str, tuple[str, ...], str], ...] = (
     (r"root(\..+)?\.(maximum|default)-application-lifetime", ("", "0", "-1"), "lifetimes of applications"),
 )
 _CALCULATORS = {"DefaultResourceCalculator": False, "DominantResourceCalculator": True}
-#: Orders of parents and of leaves.
+#: Ordering policies of parents and of leaves.
 _POLICIES = (("utilization", "priority-utilization"), ("fifo", "fair"))
 _PARALLEL = "max-parallel-apps"
 _OF_USER = re.compile(rf"user\.(.+)\.{_PARALLEL}")
-#: The largest weight that Hadoop takes.
+#: The largest weight that Hadoop accepts.
 MAX_WEIGHT = 10_000.0
 
 
 @dataclass(slots=True)
 class QueueConf:
-    """A queue as configured. Capacities in parts of 1, vectors as (MB, vcores); float32 values."""
+    """A queue as configured. Capacities are fractions of 1, vectors are (MB, vcores); values are float32."""
 
     path: str
     children: list[QueueConf] = field(default_factory=list)
@@ -75,7 +75,7 @@ class UserParallel:
     own: dict[str, int]
 
     def of(self, user: str) -> int:
-        """The user's own number, else everybody's."""
+        """Return the user's own limit, or else the limit of all users."""
         return self.own.get(user, self.default)
 
 
@@ -104,7 +104,10 @@ class CapacityConf:
 
 @dataclass(frozen=True, slots=True)
 class Uncovered:
-    """A property that the simulator does not cover. ``key``: without the prefix; ``instead``: its value without it."""
+    """A property that the simulator does not cover.
+
+    ``key``: the property without the prefix; ``instead``: the value that the simulator uses, without it.
+    """
 
     key: str
     value: str
@@ -113,9 +116,10 @@ class Uncovered:
 
 
 def uncovered(settings: Mapping[str, str]) -> list[Uncovered]:
-    """All properties (without their prefix) that the simulator does not cover, in their order.
+    """Return all properties (without their prefix) that the simulator does not cover, in their order.
 
-    With each of them left out, or set to ``instead``, it covers the configuration, which Hadoop need not take then.
+    With each of them removed, or set to ``instead``, the simulator covers the configuration. Hadoop may still reject
+    the result.
     """
     found = []
     for key, value in settings.items():
@@ -142,7 +146,7 @@ def uncovered(settings: Mapping[str, str]) -> list[Uncovered]:
 
 
 def properties(document: Any) -> dict[str, str | None]:
-    """Settings from an object or from ``<configuration>`` XML, without the prefix; None removes one (objects only)."""
+    """Read settings from an object or ``<configuration>`` XML, without the prefix; None removes one (objects only)."""
     if isinstance(document, str):
         try:
             tree = ET.fromstring(document.strip())
@@ -163,19 +167,19 @@ def properties(document: Any) -> dict[str, str | None]:
     return out
 
 
-#: What Hadoop takes for an absolute capacity, and for one of several kinds (from which it takes nothing by itself).
+#: Patterns that Hadoop reads as an absolute capacity, and as one among several resources (none of which it then uses).
 _ABSOLUTE = re.compile(r"^\[[A-Za-z0-9_.,\-=\\ /]+\]$")
 _VECTOR = re.compile(r"^\[([A-Za-z0-9_.,\-%\\ /]+=[A-Za-z0-9_.,\-%\\ /]+)+\]$")
-#: Units of an amount of either resource -> MiB (UnitsConversionUtil); "" counts as it stands.
+#: Units of resource amounts -> MiB (UnitsConversionUtil); an amount without a unit counts as it stands.
 _UNITS = {"": 1, "Mi": 1, "Gi": 2**10, "Ti": 2**20, "Pi": 2**30}
 _SMALL_UNITS = ("p", "n", "u", "m", "k", "M", "G", "T", "P", "Ki")
 _HEX = re.compile(r"(-?)0[xX](.*)")
-#: Sums of percentages may miss 1 by this (AbstractParentQueue.PRECISION).
+#: Sums of percentages may differ from 1 by this (AbstractParentQueue.PRECISION).
 _PRECISION = 0.0005
 
 
 class _Reader:
-    """Each text as Hadoop reads it: some are trimmed, some are not, and an empty one is none."""
+    """Reads each text as Hadoop does: some are trimmed, some are not, and an empty one counts as unset."""
 
     def __init__(
         self, settings: Mapping[str, str], cluster: tuple[int, int], largest: tuple[int, int], dominant: bool
@@ -205,7 +209,7 @@ class _Reader:
         return self._integer(key, text.strip())
 
     def parallel(self, key: str, default: int) -> int:
-        """A number of parallel applications: neither trimmed nor hexadecimal."""
+        """Return a max-parallel-apps value, which Hadoop neither trims nor reads as hexadecimal."""
         return self._integer(key, self.settings.get(key, str(default)))
 
     def _integer(self, key: str, text: str) -> int:
@@ -218,7 +222,7 @@ class _Reader:
         return parse_boolean(self.settings.get(key, "").strip(), default)
 
     def vector(self, key: str, text: str) -> tuple[int, int]:
-        """CapacitySchedulerConfiguration's amounts: what it does not know is passed over; none without memory."""
+        """Return amounts as CapacitySchedulerConfiguration does, which skips unknown resources and requires memory."""
         found = {"memory": 0, "vcores": 0}
         for part in text[1:-1].strip().split(","):
             name, equals, amount = part.partition("=")
@@ -291,9 +295,9 @@ class _Reader:
     def _weight(self, key: str, text: str) -> float:
         number = text[: text.index("w")]
         value = self._number(key, text, number)
-        # As Hadoop compares: NaN is let pass (it counts for nothing), and a weight of -1 says that there is none.
+        # As Hadoop compares: NaN passes the check (it then has no effect), and a weight of -1 means that there is none.
         if (value < -1e-6 and abs(float32(value + 1)) > 1e-6) or value > MAX_WEIGHT:
-            # Hadoop's words, where they tell which of the two it is.
+            # Hadoop's wording, where it tells which of the two cases it is.
             raise self._out_of_range(key, f"Illegal weight={number}")
         return value
 
@@ -312,7 +316,7 @@ class _Reader:
         if _ABSOLUTE.search(text):
             q.absolute_maximum = self.vector(key, text)
         elif not _VECTOR.search(text.replace(" ", "")):
-            # As Hadoop takes it: nothing is checked, below the capacity or above 100, and -1 says that there is none.
+            # As in Hadoop, there is no check against the capacity or against 100, and -1 means unset.
             value = self.real(key, 100.0)
             q.maximum = 1.0 if value == -1 else float32(value / 100)
         top = above.absolute_maximum if above is not None else (0, 0)
@@ -325,7 +329,7 @@ class _Reader:
             raise self.wrong(key, "is below the queue's capacity", "raise it, or lower the capacity")
 
     def _largest(self, path: str, above: QueueConf | None) -> tuple[int, int]:
-        """QueueAllocationSettings.setupMaximumAllocation: the queue's own numbers, else its parent's."""
+        """Return the queue's own maximum, else its parent's (QueueAllocationSettings.setupMaximumAllocation)."""
         found = list(self.largest if above is None else above.largest)
         for at, name in enumerate(("mb", "vcores")):
             key = f"{path}.maximum-allocation-{name}"
@@ -339,7 +343,7 @@ class _Reader:
         return found[0], found[1]
 
     def _more(self, left: tuple[int, int], right: tuple[int, int]) -> bool:
-        """Resources.greaterThan: by memory, or by the dominant share of the cluster, then by the other."""
+        """Resources.greaterThan: compare memory, or the dominant share of the cluster and then the other share."""
         if not self.dominant:
             return left[0] > right[0]
         if 0 in self.cluster:
@@ -348,12 +352,15 @@ class _Reader:
         return shares[0] > shares[1]
 
     def _kind(self, path: str, queues: list[QueueConf], root: bool) -> str:
-        """AbstractParentQueue.getCapacityConfigurationTypeForQueues: of children, or of one queue by itself."""
+        """Return the capacity type of children, or of a single queue.
+
+        Follows AbstractParentQueue.getCapacityConfigurationTypeForQueues.
+        """
         percent = weight = absolute = False
         for queue in queues:
             percent = percent or queue.capacity > 0
             weight = weight or queue.weight >= 0
-            # Since Hadoop 3.5 amounts of zero are a kind too (YARN-11641).
+            # Since Hadoop 3.5, amounts of zero also make the type absolute (YARN-11641).
             if queue.mode == "absolute":
                 absolute, percent = True, False
         if not root and percent + weight + absolute > 1:
@@ -361,7 +368,7 @@ class _Reader:
         return "weight" if weight else "absolute" if absolute else "percent"
 
     def _children(self, q: QueueConf, root: bool) -> None:
-        """AbstractParentQueue.setChildQueues: what Hadoop checks of a parent and its children."""
+        """Check a parent and its children as AbstractParentQueue.setChildQueues does."""
         kind, own = self._kind(q.path, q.children, False), self._kind(q.path, [q], root)
         if "absolute" in (kind, own):
             if kind != own and not root:
@@ -391,10 +398,11 @@ def read_conf(
     cluster: tuple[int, int] = (0, 0),
     largest: tuple[int, int] = (JAVA_LONG_MAX, JAVA_INT_MAX),
 ) -> CapacityConf:
-    """The tree and the settings; InputError where Hadoop would refuse them, or where they are not covered.
+    """Return the queue tree and the settings.
 
-    `cluster`: the nodes' memory (MB) and vcores, by which dominant shares are compared. `largest`: the scheduler's
-    largest container, which no queue's may exceed.
+    Raises InputError where Hadoop would refuse them, or where the simulator does not cover them. `cluster`: the nodes'
+    memory (MB) and vcores, by which dominant shares are compared. `largest`: the scheduler's maximum allocation, which
+    a queue's own maximum may not exceed.
     """
     if left := uncovered(settings):
         listed = "; ".join(f"{PREFIX}{one.key} ({one.what})" for one in left[1:])

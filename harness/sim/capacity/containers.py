@@ -1,7 +1,7 @@
-"""What a change of an application's containers, asks and reservations means for its queues and its user.
+"""Updates queues and users after a change of an application's containers, asks or reservations.
 
-Facts: AbstractLeafQueue, FiCaSchedulerApp, FiCaSchedulerNode of Hadoop 3.4.2. What changes is harness.sim.attempts'
-business.
+Follows AbstractLeafQueue, FiCaSchedulerApp and FiCaSchedulerNode of Hadoop 3.4.2. The change itself is made in
+harness.sim.attempts.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -27,7 +27,7 @@ _take_held, _free_held = pool("free_h", "next", "n_free_h")
 
 @kernel
 def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
-    """Outstanding asks of an application and its queues, in resources."""
+    """Change the outstanding resources of an application and its queues."""
     x = s.a[i]
     x.pending_mb += mb
     x.pending_vcores += vcores
@@ -44,7 +44,7 @@ def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
 
 @kernel
 def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
-    """A new ask (count 0) at its place in an application's list; the caller has made sure of room."""
+    """Insert a new ask (count 0) into an application's list, in order; the caller has reserved the space."""
     x = s.a[i]
     r = link_ask(s, i, priority, alloc_id)
     if x.n_req == 1:
@@ -64,7 +64,7 @@ def drop_ask(s: S, i: int, r: int) -> None:
 
 @kernel
 def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
-    """An application has said how many containers of a size it wants."""
+    """Update the queues after an application has changed the number of containers that it asks for."""
     x = s.a[i]
     q = s.q[x.q]
     if x.req_head < 0:
@@ -79,7 +79,7 @@ def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
 
 @kernel
 def charge(s: S, i: int, mb: int, vcores: int) -> None:
-    """The application's queues and its user use so much more (or less)."""
+    """Add to (or, if negative, subtract from) the usage of the application's queues and its user."""
     x = s.a[i]
     leaf = s.q[x.q]
     leaf.used_mb += mb
@@ -100,7 +100,7 @@ def charge(s: S, i: int, mb: int, vcores: int) -> None:
 
 @kernel
 def _count_reserved(s: S, i: int, mb: int, vcores: int) -> None:
-    """So much more (or less) is reserved for an application."""
+    """Add to (or, if negative, subtract from) what is reserved for an application."""
     x = s.a[i]
     x.reserved_mb += mb
     x.reserved_vcores += vcores
@@ -113,7 +113,7 @@ def _count_reserved(s: S, i: int, mb: int, vcores: int) -> None:
 
 @kernel
 def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
-    """A node is reserved for application i's ask r. What it costs queue and user is not counted here."""
+    """Reserve a node for application i's ask r. The caller charges the queue and the user."""
     x, node, ask = s.a[i], s.n[ni], s.r[r]
     h = find_held(s.h, x, ask.priority, ask.alloc_id)
     if h < 0:
@@ -139,7 +139,7 @@ def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
 
 @kernel
 def unreserve(s: S, ni: int, now: int) -> None:
-    """Give up a node's reservation; what queue and user use is not changed here."""
+    """Give up a node's reservation; the usage of queue and user is not changed here."""
     node = s.n[ni]
     i, h = let_go(s, ni, now), node.res_h
     x, e = s.a[i], s.h[h]
@@ -162,7 +162,7 @@ def unreserve(s: S, ni: int, now: int) -> None:
 
 @kernel
 def drop_reservation(s: S, ni: int, now: int) -> None:
-    """A reservation ends without a container: queue and user use less."""
+    """End a reservation without a container, and reduce the usage of its queue and user."""
     node = s.n[ni]
     i, mb, vcores = node.res_app, node.res_mb, node.res_vcores
     unreserve(s, ni, now)
@@ -172,7 +172,7 @@ def drop_reservation(s: S, ni: int, now: int) -> None:
 
 @kernel
 def drop_reservations(s: S, i: int, now: int) -> None:
-    """All reservations of an application end, in the order of Hadoop's hash tables."""
+    """End all reservations of an application, in the order of Hadoop's hash tables."""
     x = s.a[i]
     while x.held_head >= 0:
         h = s.h[x.held_head]
@@ -190,7 +190,7 @@ def drop_reservations(s: S, i: int, now: int) -> None:
 
 @kernel
 def freed(s: S, c: int) -> None:
-    """A container is complete: its application, queues and user use less."""
+    """Reduce the usage of the application, its queues and its user after a container has completed."""
     x = s.c[c]
     if s.g[0].by_reservations == 1:
         s.m[c].q = s.a[x.app].q

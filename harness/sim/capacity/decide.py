@@ -1,8 +1,7 @@
 """Decision scripts for the Capacity Scheduler: the key ``capacity`` in place of ``allocations``.
 
-``capacity`` holds the properties of capacity-scheduler.xml (their prefix may be left out) or its XML; smallest and
-largest allocation are ``conf``'s. The preemption policy runs in
-the events ``preempt`` alone, never by itself.
+``capacity`` holds the properties of capacity-scheduler.xml (their prefix may be left out) or its XML. The minimum and
+maximum allocation come from ``conf``. The preemption policy runs only at the events ``preempt``, never by itself.
 """
 
 from __future__ import annotations
@@ -139,7 +138,7 @@ class CapacityDecider(Decider):
             self._error(event, "YarnRuntimeException: This shouldn't happen, cannot find TempQueuePerPartition")
 
     def _on_check(self, event: Event) -> None:
-        # Hadoop overbooks a node where an ask was resized while a reservation for it stood.
+        # Hadoop overbooks a node if an ask was resized while a node was reserved for it.
         below = np.flatnonzero((self.sched.S.n["alive"] == 1) & (self.sched.S.n["avail_mb"] < 0))
         if len(below):
             self._error(event, f"{self.sched.node_names[below[0]]} has less than nothing left")
@@ -209,7 +208,7 @@ class CapacityDecider(Decider):
 
 
 def _shortest(value: Any) -> float | str:
-    """A float32 as the shortest decimal that gives it back, as Java writes it; what is no number by its name."""
+    """Return the shortest decimal that restores a float32, as Java writes it; NaN and infinities by name."""
     if np.isfinite(value):
         return float(str(value))
     return "NaN" if np.isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -1,6 +1,6 @@
-"""What Python calls of the engine on the Capacity Scheduler's state, given the addresses of state and world.
+"""Entry points from Python into the engine on the Capacity Scheduler's state, given the addresses of state and world.
 
-Python calls compiled code with integers in a fraction of the time that it takes with any object.
+Calling compiled code with integers takes Python a fraction of the time that a call with objects takes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _state, _world = at_address(S), at_address(W)
 
 @kernel
 def run_at(state: int, world: int) -> Any:
-    """`harness.sim.loop.run`."""
+    """Call `harness.sim.loop.run`."""
     return run(_state(state), _world(world))
 
 
 @kernel
 def look_at(state: int, world: int, ints: Any, reals: Any, now: int) -> Any:
-    """`harness.sim.observe.fill`, with what is known of jobs."""
+    """Call `harness.sim.observe.fill` with the known jobs."""
     fill(_state(state), _world(world), ints, reals, now, 1)

@@ -1,4 +1,4 @@
-"""capacity-scheduler.xml, the Capacity Scheduler's own file, as a simulation takes it."""
+"""Reads capacity-scheduler.xml, the Capacity Scheduler's own file, for a simulation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.sim.setup import SimSetup
 
 _MADE_BY_APPLICATIONS = re.compile(r"(.+)\.auto-queue-creation-v2\.(.+)")
-#: What has no effect in the simulator, whatever it says: nobody is refused, and nothing preempted where that is off.
+#: Properties that have no effect in the simulator: access control, and preemption where it is off.
 _ACL = re.compile(r"root(\..+)?\.acl_.*")
 _PREEMPTION = re.compile(r"root(\..+)?\.(disable_preemption|intra-queue-preemption\.disable_preemption)|intra-queue-.*")
 
@@ -44,12 +44,12 @@ class CapacityFile(SchedulerFile):
 
     @classmethod
     def recognises(cls, data: bytes) -> bool:
-        """By the element ``configuration``."""
+        """Return whether the text is such a file: its root element is ``configuration``."""
         return is_configuration(data)
 
     @classmethod
     def check(cls, data: bytes, source: str) -> None:
-        """Raise InputError with the first finding for which an RM would not start or refresh."""
+        """Raise InputError with the first problem for which an RM would not start or refresh."""
         refused = [one for one in check_document(data, source=source).findings if one.refused]
         if refused:
             first = refused[0]
@@ -60,7 +60,7 @@ class CapacityFile(SchedulerFile):
 
     @classmethod
     def read(cls, data: bytes, source: str, conf: Mapping[str, str]) -> tuple[Self, list[Dropped]]:
-        """Leave out what `harness.sim.capacity.conf.uncovered` names."""
+        """Read the file, leaving out the properties that `harness.sim.capacity.conf.uncovered` names."""
         values = parse_configuration(data, source=source).values
         resolver = Settings({name: text for name, text in values.items() if text})
         settings: dict[str, str] = {}
@@ -73,7 +73,7 @@ class CapacityFile(SchedulerFile):
             for name, text in settings.items()
             if (_ACL.fullmatch(name) and text != "*") or (_PREEMPTION.fullmatch(name) and not on)
         )
-        # The policy's own settings may stand in either file; what stands in this one counts.
+        # The policy's own settings may be in either file; this file takes precedence.
         own = [name for name, text in values.items() if name.startswith(PREEMPTION_PREFIX) and text]
         site = {**conf, **{name: (resolver.get(name) or "").strip() for name in own}}
         left = []
@@ -82,7 +82,7 @@ class CapacityFile(SchedulerFile):
             (site if name in site else settings)[name] = "false"
         for one in uncovered(settings):
             if one.key.endswith("auto-queue-creation-v2.enabled"):
-                # The queues that the load's applications create are made from the beginning.
+                # Queues that the load's applications would create exist from the beginning.
                 continue
             left.append(Dropped(PREFIX + one.key, one.value, one.what))
             if one.instead is None:
@@ -111,17 +111,17 @@ class CapacityFile(SchedulerFile):
 
     @property
     def leaves(self) -> list[str]:
-        """In the order of the tree."""
+        """Return the paths of the leaves in the order of the tree."""
         return list(self.allocations.configured_leaves)
 
     def weights(self) -> dict[str, float]:
-        """The queues' parts of the cluster in percent."""
+        """Return the queues' percentages of the cluster."""
         queues = queue_tree(_prefixed(self.capacity), source=self.path)
         parts = cluster_parts({path: queue.capacity.entitlement for path, queue in queues.items()}, 100.0)
         return {path: 1.0 if path == ROOT else max(parts[path], WEIGHT_MIN) for path in queues}
 
     def counts_vcores(self) -> bool:
-        """With the DominantResourceCalculator."""
+        """Return whether vcores count: the file chooses the DominantResourceCalculator."""
         return counts_dominant(_prefixed(self.capacity))
 
     def _with_weights(self, weights: Mapping[str, float], cluster: Resource) -> Self:
@@ -132,11 +132,11 @@ class CapacityFile(SchedulerFile):
         return replace(self, capacity=settings_with(steering, Attributes(plan)))
 
     def placing(self) -> Placing:
-        """By the file's queue mappings."""
+        """Return the placement by the file's queue mappings."""
         return CapacityPlacing(Settings({PREFIX + name: text for name, text in self.capacity.items() if text}))
 
     def with_created(self, placing: Placing) -> Self:
-        """With the queues that applications create (auto-queue-creation-v2) as configured ones, as templates say."""
+        """Return the file with auto-created queues (auto-queue-creation-v2) configured as their templates say."""
         assert isinstance(placing, CapacityPlacing)
         settings = {name: text for name, text in self.capacity.items() if not _MADE_BY_APPLICATIONS.fullmatch(name)}
         templates: dict[str, dict[str, str]] = {}
@@ -163,13 +163,13 @@ class CapacityFile(SchedulerFile):
 
     @classmethod
     def written(cls, setup: SimSetup) -> tuple[SimSetup, str]:
-        """With every queue's capacity written out."""
+        """Return the file with every queue's capacity written out."""
         settings = {**capacity_settings(setup.allocations, setup.nodes), **setup.capacity}
         return replace(setup, capacity=settings), render_properties(settings)
 
     @classmethod
     def put_in(cls, setup: SimSetup, text: str, source: str) -> SimSetup:
-        """With the file's queues and properties alone."""
+        """Put only the file's queues and properties into the experiment."""
         values = parse_configuration(text.encode(), source=source).values
         settings = {
             name.removeprefix(PREFIX): value.strip() for name, value in values.items() if name.startswith(PREFIX)
@@ -178,7 +178,7 @@ class CapacityFile(SchedulerFile):
 
 
 def _creating(settings: Mapping[str, str]) -> frozenset[str]:
-    """Queues that make queues for applications, and take none themselves."""
+    """Return the queues that create queues for applications and accept no applications themselves."""
     flag = "auto-queue-creation-v2.enabled"
     return frozenset(
         found[1]
@@ -188,12 +188,12 @@ def _creating(settings: Mapping[str, str]) -> frozenset[str]:
 
 
 def _prefixed(settings: Mapping[str, str]) -> dict[str, str]:
-    """Settings under their whole names."""
+    """Return settings under their full names, with the prefix."""
     return {PREFIX + name: text for name, text in settings.items()}
 
 
 def _names(values: Mapping[str, str], source: str, creating: Collection[str] = ()) -> AllocationFile:
-    """The queues' names, as the simulator takes them beside a Capacity Scheduler's settings."""
+    """Return the queues' names in the form that the simulator accepts beside a Capacity Scheduler's settings."""
     queues = queue_tree(values, source=source)
     return AllocationFile(
         settings={path: QueueSettings(path) for path in queues},
@@ -203,7 +203,7 @@ def _names(values: Mapping[str, str], source: str, creating: Collection[str] = (
 
 
 def _wildcard(templates: Mapping[str, Mapping[str, str]], parent: str) -> Mapping[str, str]:
-    """The template that stands for a parent by a ``*`` in its path, where there is one."""
+    """Return the template for a parent whose path has a ``*``, if there is one."""
     for pattern, said in templates.items():
         parts, names = pattern.split("."), parent.split(".")
         if "*" in parts and len(parts) == len(names) and all(a in ("*", b) for a, b in zip(parts, names, strict=True)):

@@ -1,8 +1,8 @@
-"""What each queue should have, and what is taken from it: the first half of the preemption policy.
+"""Computes what each queue should have, and what is taken from it: the first half of the preemption policy.
 
-Facts: TempQueuePerPartition, AbstractPreemptableResourceCalculator, PreemptableResourceCalculator of Hadoop 3.4.2.
-Hadoop keeps the queues that it looks at in sets by identity hash, whose order is random in a real ResourceManager;
-here they stand in the order of the children, as there when all hashes are equal.
+Follows TempQueuePerPartition, AbstractPreemptableResourceCalculator and PreemptableResourceCalculator of Hadoop 3.4.2.
+Hadoop keeps the queues in sets by identity hash, whose order is random in a real ResourceManager. Here they are in the
+order of the children, which is the order in Hadoop if all hashes are equal.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -26,11 +26,11 @@ _INT_MAX = 2147483647.0
 
 @kernel
 def scratch(s: S, region: int) -> int:
-    """Where one of the regions of preemption's scratch array begins; each has room for every slot of any kind."""
+    """Return the offset of a region in preemption's scratch array; each region has room for every slot of any kind."""
     return region * (len(s.c) + len(s.n) + len(s.a) + len(s.q) + 4 * len(s.u))
 
 
-# --- what queues have and want
+# --- usage and demand of queues
 
 
 @kernel
@@ -73,7 +73,10 @@ def _leaf_wants(s: S, k: int) -> None:
 
 @kernel
 def look_at_queues(s: S) -> None:
-    """ProportionalCapacityPreemptionPolicy.cloneQueues: what each queue wants, its children's wishes together."""
+    """Set each queue's demand; a parent's is the sum of its children's.
+
+    Follows ProportionalCapacityPreemptionPolicy.cloneQueues.
+    """
     for at in range(s.g[0].n_queues - 1, -1, -1):
         k = s.order[at]
         p = s.p[k]
@@ -112,7 +115,7 @@ def _most(s: S, k: int) -> tuple[int, int]:
 
 @kernel
 def _set_extras(s: S) -> None:
-    """TempQueuePerPartition.updatePreemptableExtras: what is above guarantees, and how much of it can be taken."""
+    """TempQueuePerPartition.updatePreemptableExtras: set what exceeds guarantees, and how much of it is preemptable."""
     g = s.g[0]
     for at in range(g.n_queues - 1, -1, -1):
         k = s.order[at]
@@ -142,7 +145,7 @@ def _set_extras(s: S) -> None:
             p.loose_mb, p.loose_vcores = mb, vcores
 
 
-# --- who is furthest below its guarantee: java.util.PriorityQueue in pw[at:]
+# --- the queue furthest below its guarantee comes first: java.util.PriorityQueue in pw[at:]
 
 
 @kernel
@@ -155,7 +158,7 @@ def _part_reached(s: S, k: int, total_mb: int, total_vcores: int) -> float:
 
 @kernel
 def _java_compare(x: float, y: float) -> int:
-    """Double.compare of what is not below 0: NaN is above all."""
+    """Double.compare of values that are not below 0: NaN is greater than all others."""
     if x != x or y != y:
         return (1 if x != x else 0) - (1 if y != y else 0)
     return 1 if x > y else (-1 if x < y else 0)
@@ -163,7 +166,7 @@ def _java_compare(x: float, y: float) -> int:
 
 @kernel
 def _by_need(s: S, i: int, j: int, total_mb: int, total_vcores: int) -> int:
-    """AbstractPreemptableResourceCalculator.TQComparator: below 0 where queue i comes before j."""
+    """AbstractPreemptableResourceCalculator.TQComparator: below 0 if queue i comes before j."""
     x, y = _part_reached(s, i, total_mb, total_vcores), _part_reached(s, j, total_mb, total_vcores)
     first, second = 0, 0
     if s.q[s.q[i].parent].policy == 1:
@@ -175,7 +178,7 @@ def _by_need(s: S, i: int, j: int, total_mb: int, total_vcores: int) -> int:
 
 @kernel
 def _offer_to_heap(s: S, at: int, n: int, k: int, total_mb: int, total_vcores: int) -> None:
-    """PriorityQueue.offer of queue k into a heap of n."""
+    """PriorityQueue.offer of queue k into a heap of n elements."""
     w = s.pw
     while n > 0:
         above = (n - 1) >> 1
@@ -188,7 +191,7 @@ def _offer_to_heap(s: S, at: int, n: int, k: int, total_mb: int, total_vcores: i
 
 @kernel
 def _poll_heap(s: S, at: int, n: int, total_mb: int, total_vcores: int) -> int:
-    """PriorityQueue.poll from a heap of n."""
+    """PriorityQueue.poll from a heap of n elements."""
     w = s.pw
     first, last = w[at], w[at + n - 1]
     n -= 1
@@ -206,7 +209,7 @@ def _poll_heap(s: S, at: int, n: int, total_mb: int, total_vcores: int) -> int:
     return first
 
 
-# --- what each should have
+# --- ideal allocation of each queue
 
 
 @kernel
@@ -220,7 +223,7 @@ def _norm_of(s: S, k: int, way: int, n: int, own: int, sum_own: int, sum_abs: An
 
 @kernel
 def _way(own_0: bool, sum_0: bool, has_abs: bool, way: int) -> int:
-    """How a resource is divided: 0 by guarantees, 1 by absolute capacities, 2 evenly; 1 is final."""
+    """Return how a resource is divided: 0 by guarantees, 1 by absolute capacities, 2 evenly; 1 is final."""
     if way == 1 or (own_0 and has_abs and not sum_0):
         return 1
     return 2 if sum_0 else way
@@ -252,7 +255,7 @@ def _normalise(s: S, at: int, n: int, evenly: bool) -> None:
 
 @kernel
 def _part_of(s: S, k: int, mb: int, vcores: int) -> tuple[int, int]:
-    """ResourceCalculator.multiplyAndNormalizeUp by a queue's parts, to whole numbers."""
+    """Multiply by a queue's normalised guarantees and round up (ResourceCalculator.multiplyAndNormalizeUp)."""
     p = s.p[k]
     if s.g[0].drf == 0:
         mb = to_long(mb * p.norm_mb + 0.5)
@@ -264,7 +267,7 @@ def _part_of(s: S, k: int, mb: int, vcores: int) -> tuple[int, int]:
 def _takes(
     s: S, k: int, mb: int, vcores: int, total_mb: int, total_vcores: int, reserved: bool, balance: bool
 ) -> tuple[int, int]:
-    """TempQueuePerPartition.offer: what a queue takes of what it is offered."""
+    """TempQueuePerPartition.offer: return how much of an offer a queue accepts."""
     q, p = s.q[k], s.p[k]
     most_mb, most_vcores = _most(s, k)
     more_mb = q.used_mb + (p.pending_mb if reserved else p.unreserved_mb) - p.ideal_mb
@@ -300,7 +303,8 @@ def _distribute(
 ) -> tuple[int, int]:
     """AbstractPreemptableResourceCalculator.computeFixpointAllocation, among the children with a guarantee or without.
 
-    What is left for the others: as Hadoop has it, which forgets what it gives away after the first time.
+    The remainder for the other group is computed as in Hadoop, which subtracts only what it gives away in the first
+    round.
     """
     q, w = s.q[k], s.pw
     total_mb, total_vcores = s.p[k].ideal_mb, s.p[k].ideal_vcores
@@ -392,7 +396,7 @@ def _set_excess(s: S, k: int, by: Any, total_mb: int, total_vcores: int) -> None
 
 @kernel
 def _up(s: S, mb: int, vcores: int, by: float) -> tuple[int, int]:
-    """ResourceCalculator.multiplyAndNormalizeUp to whole numbers."""
+    """Multiply by a factor and round up to whole numbers (ResourceCalculator.multiplyAndNormalizeUp)."""
     if s.g[0].drf == 0:
         mb = to_long(mb * by + 0.5)
         return mb, 1 if mb > 0 else 0
@@ -401,9 +405,9 @@ def _up(s: S, mb: int, vcores: int, by: float) -> tuple[int, int]:
 
 @kernel
 def compute_ideal(s: S, reserved: bool, balance: bool) -> None:
-    """PreemptableResourceCalculator.computeIdealAllocation: sets what is to be obtained from each leaf.
+    """PreemptableResourceCalculator.computeIdealAllocation: set how much to preempt from each leaf.
 
-    `reserved`: what is reserved counts as wanted. `balance`: queues may also grow beyond their guarantees.
+    `reserved`: count reservations as demand. `balance`: queues may also grow beyond their guarantees.
     """
     g = s.g[0]
     _set_extras(s)

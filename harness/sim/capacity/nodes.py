@@ -1,6 +1,6 @@
-"""What a change of the cluster does to the queues, and whether a node's heartbeat can do anything.
+"""Applies a change of the cluster to the queues, and tells whether a node's heartbeat can have an effect.
 
-What nodes tell is harness.sim.nodes' business.
+What the nodes report is handled in harness.sim.nodes.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -16,7 +16,7 @@ from harness.sim.kernel import kernel
 
 @kernel
 def refresh_room(s: S, more: int) -> bool:
-    """Room in the log for every application that a change of the cluster may activate, and `more`."""
+    """Return the log records to reserve: one per application that a change of the cluster may activate, plus `more`."""
     waiting = 0
     for at in range(s.g[0].n_leaves):
         waiting += s.q[s.leaves[at]].n_waiting
@@ -25,7 +25,7 @@ def refresh_room(s: S, more: int) -> bool:
 
 @kernel
 def joined(s: S, ni: int) -> None:
-    """A node has come, in its partition, too."""
+    """Add a node to its partition."""
     g = s.g[0]
     g.label_mb, g.label_vcores = g.cluster_mb, g.cluster_vcores
     g.nodes_peak = max(g.nodes_peak, g.n_nodes)
@@ -33,7 +33,7 @@ def joined(s: S, ni: int) -> None:
 
 @kernel
 def leaves(s: S, ni: int) -> None:
-    """Take a node that is about to be lost out of its partition's resources."""
+    """Subtract a node that is about to be lost from its partition's resources."""
     g, node = s.g[0], s.n[ni]
     g.label_mb -= node.total_mb
     g.label_vcores -= node.total_vcores
@@ -42,7 +42,7 @@ def leaves(s: S, ni: int) -> None:
 
 @kernel
 def changed(s: S, now: int) -> None:
-    """A node has come, gone or changed: capacities and limits follow at once."""
+    """Recompute capacities and limits at once, after a node has joined, left or changed."""
     g = s.g[0]
     g.label_mb, g.label_vcores = g.cluster_mb, g.cluster_vcores
     refresh(s, now)
@@ -50,7 +50,7 @@ def changed(s: S, now: int) -> None:
 
 @kernel
 def most_rounds(s: S, ni: int) -> int:
-    """How many containers one heartbeat may assign, whatever is asked for and free (`assign.attempt`)."""
+    """Return how many containers one heartbeat may assign at most, whatever is asked for (`assign.attempt`)."""
     g = s.g[0]
     most = max(g.off_max, 1) if g.multi == 1 else 1
     return min(most, max(g.con_max, 1)) if g.con_max != -1 else most
@@ -58,13 +58,13 @@ def most_rounds(s: S, ni: int) -> int:
 
 @kernel
 def counts_vcores(s: S) -> bool:
-    """Whether a container must fit into a node's vcores: not under the DefaultResourceCalculator."""
+    """Return whether a container must also fit in vcores: no under the DefaultResourceCalculator."""
     return s.g[0].drf == 1
 
 
 @kernel
 def overcommitted(s: S, mb: int, vcores: int) -> bool:
-    """Whether a node with this much free runs more than it has: where a reservation of a resized ask overbooks it."""
+    """Return whether a node with this free amount is overcommitted, as after a resized ask with a reservation."""
     return not fits(s, 0, 0, mb, vcores)
 
 
@@ -76,13 +76,13 @@ def may_reserve(s: S) -> bool:
 
 @kernel
 def tells_headroom(s: S) -> bool:
-    """Whether it matters when AMs are told their headroom (`users.show_headroom`)."""
+    """Return whether it has an effect when AMs are told their headroom (`users.show_headroom`)."""
     return s.g[0].limited == 1
 
 
 @kernel
 def can_skip(s: S, ni: int) -> bool:
-    """Whether a heartbeat of this node would change nothing, so that it may be left out altogether."""
+    """Return whether a heartbeat of this node would change nothing, so that it can be skipped."""
     g, node = s.g[0], s.n[ni]
     if node.n_launch > 0 or node.n_done > 0 or node.res_app >= 0 or node.draining == 1 or node.over == 1:
         return False

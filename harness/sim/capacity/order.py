@@ -1,8 +1,9 @@
-"""Who comes first: a parent's children by what they use of their capacity, a leaf's applications by its policy.
+"""Orders a parent's children by their use of their capacity, and a leaf's applications by the leaf's policy.
 
-Facts: PriorityUtilizationQueueOrderingPolicy, FifoOrderingPolicy, FairOrderingPolicy of Hadoop 3.4.2. Hadoop sorts all
-children at each assignment; here each parent keeps a tournament of those with outstanding asks, in which a change of
-one costs the logarithm of their number. Those without asks are never tried: Hadoop gets nothing from them either.
+Follows PriorityUtilizationQueueOrderingPolicy, FifoOrderingPolicy and FairOrderingPolicy of Hadoop 3.4.2. Hadoop sorts
+all children at each assignment; here each parent keeps a tournament tree of the children with outstanding asks, in
+which a change of one child costs the logarithm of their number. Children without asks are never tried; Hadoop gets
+nothing from them either.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -22,7 +23,7 @@ from harness.sim.lists import chained, linked
 _F0, _F1 = np.float32(0.0), np.float32(1.0)
 _LOG2 = math.log(2)
 
-#: A leaf's applications: with asks, active, waiting for their activation, with changed figures.
+#: Lists of a leaf's applications: with asks, active, waiting for activation, and with changed usage.
 _into_asks, _out_of_asks = linked("ask_head", "ask_tail", "ask_prev", "ask_next")
 _into_active, _out_of_active = linked("act_head", "act_tail", "act_prev", "act_next")
 into_waiting, out_of_waiting = linked("wait_head", "wait_tail", "wait_prev", "wait_next")
@@ -58,7 +59,7 @@ def child_before(s: S, i: int, j: int) -> bool:
 
 @kernel
 def _replay(s: S, p: int, at: int, who: int) -> None:
-    """Play the tournament anew from a child's place upward, after the child `who` has changed, come or gone."""
+    """Recompute the tournament from a child's leaf node upward, after the child `who` has changed, joined or left."""
     off = s.q[p].tree_off
     tree = s.tree
     at >>= 1
@@ -79,7 +80,7 @@ def _replay(s: S, p: int, at: int, who: int) -> None:
 
 @kernel
 def place_child(s: S, k: int) -> None:
-    """Bring a queue's place among its siblings up to date, after its use, asks or capacity have changed."""
+    """Update a queue's position among its siblings, after a change of its usage, asks or capacity."""
     x = s.q[k]
     p = x.parent
     if p < 0:
@@ -96,7 +97,7 @@ def place_child(s: S, k: int) -> None:
 
 @kernel
 def exclude(s: S, k: int) -> None:
-    """Take a child that has been tried in vain out of its parent's tournament, until `place_child`."""
+    """Exclude a child that was tried in vain from its parent's tournament, until the next `place_child`."""
     x = s.q[k]
     p = x.parent
     at = s.q[p].tree_cap + x.pos
@@ -107,13 +108,13 @@ def exclude(s: S, k: int) -> None:
 
 @kernel
 def first_child(s: S, p: int) -> int:
-    """The child that is tried next, or -1."""
+    """Return the child that is tried next, or -1."""
     return s.tree[s.q[p].tree_off + 1]
 
 
 @kernel
 def stats(s: S, k: int) -> None:
-    """CSQueueUtils.updateUsedCapacity: what of its capacity and of the cluster a queue uses, float32."""
+    """CSQueueUtils.updateUsedCapacity: set the used fractions of the queue's capacity and the cluster, in float32."""
     g, x = s.g[0], s.q[k]
     if not positive(s, g.label_mb, g.label_vcores):
         x.used_cap, x.abs_used = _F0, _F0
@@ -164,7 +165,7 @@ def _unlink(s: S, i: int) -> None:
 
 @kernel
 def _link(s: S, i: int, after: int) -> None:
-    """Put application i behind `after` (-1: first) in its leaf's order."""
+    """Insert application i behind `after` (-1: at the head) in its leaf's ordered list."""
     x = s.a[i]
     _into_asks(s.a, s.q[x.q], i, after)
     x.in_asks = 1
@@ -172,7 +173,7 @@ def _link(s: S, i: int, after: int) -> None:
 
 @kernel
 def place_app(s: S, i: int) -> None:
-    """Bring an application's place among its leaf's active ones with asks up to date."""
+    """Update an application's position among its leaf's active applications with asks."""
     x = s.a[i]
     q = s.q[x.q]
     q.stuck = 0
@@ -203,7 +204,7 @@ def place_app(s: S, i: int) -> None:
 
 @kernel
 def order_anew(s: S, k: int) -> None:
-    """Order a leaf's applications from scratch (its policy has changed)."""
+    """Sort a leaf's applications from scratch, after a change of its policy."""
     q = s.q[k]
     i = q.ask_head
     while i >= 0:
@@ -218,7 +219,7 @@ def order_anew(s: S, k: int) -> None:
 
 @kernel
 def join_active(s: S, i: int) -> None:
-    """Application i is among its leaf's active ones from now on."""
+    """Add application i to its leaf's active applications."""
     x = s.a[i]
     if x.active == 1:
         return
@@ -232,7 +233,7 @@ def join_active(s: S, i: int) -> None:
 
 @kernel
 def leave_active(s: S, i: int) -> None:
-    """Application i is no longer among its leaf's active ones."""
+    """Remove application i from its leaf's active applications."""
     x = s.a[i]
     q = s.q[x.q]
     x.active = 0
@@ -244,7 +245,7 @@ def leave_active(s: S, i: int) -> None:
 
 @kernel
 def join_waiting(s: S, i: int) -> None:
-    """Application i waits for its activation: higher priority first, then by id."""
+    """Add application i to the waiting list of its leaf: higher priority first, then by id."""
     x = s.a[i]
     q = s.q[x.q]
     after = q.wait_tail
@@ -259,7 +260,7 @@ def join_waiting(s: S, i: int) -> None:
 
 @kernel
 def leave_waiting(s: S, i: int) -> None:
-    """Application i waits no longer."""
+    """Remove application i from the waiting list."""
     x = s.a[i]
     q = s.q[x.q]
     out_of_waiting(s.a, q, i)
@@ -269,7 +270,7 @@ def leave_waiting(s: S, i: int) -> None:
 
 @kernel
 def mark_stale(s: S, i: int) -> None:
-    """The fair ordering looks at this application's figures before it is used next."""
+    """Mark an application whose usage the fair ordering must refresh before its next use."""
     x = s.a[i]
     q = s.q[x.q]
     if q.fair == 0:
@@ -282,14 +283,14 @@ def mark_stale(s: S, i: int) -> None:
 
 @kernel
 def forget_stale(s: S, i: int) -> None:
-    """The application's figures are not looked at, though they have changed."""
+    """Unmark an application, although its usage has changed."""
     if s.a[i].stale == 1:
         s.a[i].stale = 2
 
 
 @kernel
 def drop_stale(s: S, i: int) -> None:
-    """Take an application that goes out of its leaf's list of changed ones."""
+    """Remove an application that leaves from its leaf's list of changed ones."""
     x = s.a[i]
     if x.stale == 0:
         return
@@ -299,7 +300,7 @@ def drop_stale(s: S, i: int) -> None:
 
 @kernel
 def forget_all_stale(s: S, k: int) -> None:
-    """A new policy object: what was to be looked at is forgotten, the figures stay."""
+    """Empty the list of changed applications for a new policy object; the usage last seen stays."""
     q = s.q[k]
     i = q.stale_head
     while i >= 0:
@@ -310,9 +311,9 @@ def forget_all_stale(s: S, k: int) -> None:
 
 @kernel
 def look_at_stale(s: S, k: int) -> None:
-    """AbstractComparatorOrderingPolicy.reorderScheduleEntities: changed figures take effect.
+    """AbstractComparatorOrderingPolicy.reorderScheduleEntities: let changed usage take effect.
 
-    An application that still waits for its activation is put among the active ones by it, as in Hadoop.
+    This puts an application that still waits for its activation among the active ones, as in Hadoop.
     """
     q = s.q[k]
     i = q.stale_head

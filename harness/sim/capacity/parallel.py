@@ -1,8 +1,8 @@
-"""How many applications run side by side: max-parallel-apps of queues and users.
+"""Limits how many applications run in parallel: max-parallel-apps of queues and users.
 
-Facts: CSMaxRunningAppsEnforcer, AbstractLeafQueue.addApplicationAttempt of Hadoop 3.4.2. An application beyond a limit
-is held back: it is neither waiting for its activation nor active. Where Hadoop loses count, so does this. Whose turn it
-is when one ends is harness.sim.enforcer's business.
+Follows CSMaxRunningAppsEnforcer and AbstractLeafQueue.addApplicationAttempt of Hadoop 3.4.2. An application beyond a
+limit is held back: it neither waits for activation nor is active. Hadoop's counting errors are reproduced.
+harness.sim.enforcer chooses which application runs next when one ends.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -21,13 +21,13 @@ from harness.sim.waiting import can_run, no_longer_waits, wait
 
 @kernel
 def remaining_app_slots(s: S, k: int) -> int:
-    """How many applications more a queue lets run (max-parallel-apps)."""
+    """Return how many more applications a queue may run (max-parallel-apps)."""
     return s.q[k].parallel - s.q[k].n_runnable
 
 
 @kernel
 def release_room(s: S) -> int:
-    """Records that the log may get when applications that were held back come in: one for each application at most."""
+    """Return the log records that releasing held-back applications may need: at most one for each application."""
     g = s.g[0]
     return len(s.a) - g.n_free_app if g.n_held_back > 0 else 0
 
@@ -42,7 +42,7 @@ def _check(s: S, i: int) -> bool:
 
 @kernel
 def _count(s: S, i: int, by: int) -> None:
-    """The user and all parents have so many runnable applications more; the leaf has a list of its own."""
+    """Add to the numbers of runnable applications of the user and all parents; the leaf has a list instead."""
     x = s.a[i]
     s.u[x.user].n_run += by
     p = s.q[x.q].parent
@@ -53,7 +53,7 @@ def _count(s: S, i: int, by: int) -> None:
 
 @kernel
 def _enter(s: S, i: int, now: int) -> None:
-    """AbstractLeafQueue.addApplicationAttempt of a runnable one."""
+    """AbstractLeafQueue.addApplicationAttempt for a runnable application."""
     g, x = s.g[0], s.a[i]
     x.n_runnable += 1
     s.q[x.q].n_runnable += 1
@@ -73,7 +73,7 @@ def _hold_back(s: S, i: int) -> None:
 
 @kernel
 def let_go(s: S, i: int) -> None:
-    """The application is no longer held back."""
+    """Remove an application from the held-back lists."""
     if s.a[i].held_back == 1:
         s.a[i].held_back = 0
         no_longer_waits(s, i)
@@ -82,7 +82,7 @@ def let_go(s: S, i: int) -> None:
 
 @kernel
 def starts(s: S, i: int, now: int) -> bool:
-    """Whether an application may come in; if so, it does."""
+    """Admit an application that was held back if the limits allow it; return whether it was admitted."""
     if not _check(s, i):
         return False
     _count(s, i, 1)
@@ -93,7 +93,7 @@ def starts(s: S, i: int, now: int) -> bool:
 
 @kernel
 def arrive(s: S, i: int, now: int) -> None:
-    """A new attempt comes into its leaf: it waits for its activation, or is held back."""
+    """Add a new attempt to its leaf: it waits for its activation, or is held back."""
     if not starts(s, i, now):
         ensure_user(s, s.a[i].uq)
         _hold_back(s, i)
@@ -101,7 +101,7 @@ def arrive(s: S, i: int, now: int) -> None:
 
 @kernel
 def untrack(s: S, i: int) -> None:
-    """The attempt goes out of its leaf's lists: that of the runnable ones, else that of those held back."""
+    """Remove an attempt from its leaf's list of runnable applications, or else from the held-back list."""
     x = s.a[i]
     if x.n_runnable > 0:
         x.n_runnable -= 1
@@ -112,7 +112,7 @@ def untrack(s: S, i: int) -> None:
 
 @kernel
 def gone(s: S, i: int) -> None:
-    """The attempt has gone: it is not counted any more, nor held back."""
+    """Stop counting an attempt that has ended, whether it ran or was held back."""
     if s.a[i].runnable == 0:
         let_go(s, i)
     else:

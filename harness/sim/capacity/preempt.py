@@ -1,11 +1,11 @@
-"""Preemption: which containers are taken from queues that have too much, and when they are killed.
+"""Preemption: selects containers of queues over their share, and kills them after a waiting time.
 
-Facts: ProportionalCapacityPreemptionPolicy, ReservedContainerCandidatesSelector, FifoCandidatesSelector,
+Follows ProportionalCapacityPreemptionPolicy, ReservedContainerCandidatesSelector, FifoCandidatesSelector,
 CapacitySchedulerPreemptionUtils of Hadoop 3.4.2. In each round (`edit`) selectors choose containers one after the
 other; a container that was marked long enough ago and is chosen again is killed.
 
-What is chosen stands in the scratch array ``pw`` (`ideal.scratch`): a container by its slot, a reservation as -1 less
-its node's slot.
+Chosen items are stored in the scratch array ``pw`` (`ideal.scratch`): a container as its slot, a reservation as -1
+minus the slot of its node.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -40,22 +40,22 @@ from harness.sim.kernel import kernel
 _LONG_MAX = 2**63 - 1
 _MASK = 0xFFFFFFFF
 
-# Regions of the scratch array; `_KEYS` is two of them long.
+# Regions of the scratch array; `_KEYS` takes the space of two regions.
 _HEAP, _APPS, _AMS, _NODES, _RESERVED, _CHOSEN, _KEYS, _ATTEMPTS, _COUNTS, _PLACES = 0, 2, 3, 4, 5, 6, 7, 9, 10, 11
 REGIONS = 12
 
-# What a heap is ordered by.
+# Keys by which a heap is ordered.
 _BY_TURN, _BY_KEY, _BY_ID, _BY_NUMBER = 0, 1, 2, 3
 
 
-# --- heaps of the scratch array: the last comes first
+# --- heaps in the scratch array; the last element comes first
 
 
 @kernel
 def _after(s: S, by: int, x: int, y: int) -> bool:
     """Return whether x comes before y in a heap.
 
-    A heap gives first what comes last in Hadoop's ascending order.
+    A heap returns first what comes last in Hadoop's ascending order.
     """
     if by == _BY_TURN:
         return app_before(s, y, x)
@@ -97,7 +97,7 @@ def _heapify(s: S, by: int, at: int, n: int) -> None:
 
 @kernel
 def _pop(s: S, by: int, at: int, n: int) -> int:
-    """The first of a heap of n, which has one less then."""
+    """Remove and return the first element of a heap of n elements."""
     w = s.pw
     first = w[at]
     w[at] = w[at + n - 1]
@@ -127,7 +127,7 @@ def _bucket(s: S, h: int, n: int) -> int:
 
 @kernel
 def _identity(s: S, one: int) -> tuple[int, int, int]:
-    """Application, attempt and number of a container or a reservation."""
+    """Return the application, the attempt and the number of a container or reservation."""
     if one >= 0:
         x = s.c[one]
         return x.app_id, x.attempt, x.cid
@@ -144,9 +144,9 @@ def _attempt_hash(s: S, app_id: int, attempt: int) -> int:
 
 @kernel
 def _by_hash(s: S, first: int, end: int) -> int:
-    """What was chosen from `first` to `end` in the order of a Map<ApplicationAttemptId, Set<RMContainer>>.
+    """List the items chosen from `first` to `end` in the order of a Map<ApplicationAttemptId, Set<RMContainer>>.
 
-    Keys whose lower 24 bits say which one stand in order behind the answer.
+    The sorted keys are stored behind the result; the lower 24 bits of a key are the index of the item.
     """
     w = s.pw
     chosen, keys = scratch(s, _CHOSEN), scratch(s, _KEYS)
@@ -191,7 +191,7 @@ def _is_chosen(s: S, c: int) -> bool:
 
 @kernel
 def _is_chosen_there(s: S, ni: int, n: int) -> bool:
-    """Whether a node's reservation is among the n that are chosen."""
+    """Return whether a node's reservation is among the n chosen items."""
     at = scratch(s, _CHOSEN) + n - 1
     while at >= scratch(s, _CHOSEN) and s.pw[at] != -1 - ni:
         at -= 1
@@ -200,13 +200,13 @@ def _is_chosen_there(s: S, ni: int, n: int) -> bool:
 
 @kernel
 def _leaf_of(s: S, c: int) -> int:
-    """The leaf of a container on a node, whose application may be gone."""
+    """Return the leaf of a container on a node; its application may have ended."""
     return s.a[s.c[c].app].q if s.c[c].live == 1 else s.m[c].q
 
 
 @kernel
 def _choose(s: S, one: int, n: int) -> None:
-    """A container or a reservation is the n-th that was chosen in this round."""
+    """Record a container or a reservation as the n-th choice of this round."""
     s.pw[scratch(s, _CHOSEN) + n] = one
     if one >= 0:
         m = s.m[one]
@@ -217,7 +217,7 @@ def _choose(s: S, one: int, n: int) -> None:
 
 @kernel
 def _try(s: S, k: int, one: int, mb: int, vcores: int, n: int) -> int:
-    """CapacitySchedulerPreemptionUtils.tryPreemptContainerAndDeductResToObtain; how many are chosen then."""
+    """CapacitySchedulerPreemptionUtils.tryPreemptContainerAndDeductResToObtain; return the new number of choices."""
     g, p = s.g[0], s.p[k]
     if p.obtain_mb == 0:
         p.obtain_mb = -1
@@ -244,7 +244,7 @@ def _try(s: S, k: int, one: int, mb: int, vcores: int, n: int) -> int:
 
 @kernel
 def _reservations(s: S, i: int) -> int:
-    """An application's reservations in the order of Hadoop's hash tables, by node in the scratch array; how many."""
+    """Write an application's reserved nodes to the scratch array in Hadoop's hash order; return the number."""
     w, at, keys = s.pw, scratch(s, _RESERVED), scratch(s, _KEYS)
     n_keys, h = 0, s.a[i].held_head
     while h >= 0:
@@ -256,7 +256,7 @@ def _reservations(s: S, i: int) -> int:
         folded = (e.alloc_id ^ (e.alloc_id >> 32)) & _MASK
         code = (961 * ((517861 * 9511 + e.priority) & _MASK) + 31 * folded) & _MASK
         outer = _bucket(s, code, n_keys)
-        # Keys in one bucket stand in order of time.
+        # Keys in the same bucket are in order of time.
         earlier, d = 0, s.a[i].held_head
         while d >= 0:
             if s.h[d].seq < e.seq:
@@ -290,10 +290,10 @@ def _reservations(s: S, i: int) -> int:
 
 @kernel
 def _from_app(s: S, k: int, i: int, n: int, skipped: int, between: int) -> tuple[int, int]:
-    """FifoCandidatesSelector.preemptFrom: reservations, then containers, the last key and the latest first.
+    """FifoCandidatesSelector.preemptFrom: reservations, then containers; the last key and the latest container first.
 
-    `skipped`: AMs that were passed over; how many are chosen, and passed over, then. `between`: how many other
-    selectors had chosen.
+    `skipped`: number of AMs skipped so far. Returns the new numbers of choices and of skipped AMs. `between`: number of
+    items that earlier selectors chose.
     """
     g, p, w = s.g[0], s.p[k], s.pw
     n_reserved = _reservations(s, i)
@@ -332,7 +332,7 @@ def _from_app(s: S, k: int, i: int, n: int, skipped: int, between: int) -> tuple
 
 @kernel
 def _from_leaf(s: S, k: int, n: int, between: int) -> int:
-    """FifoCandidatesSelector for one leaf: its latest applications first, AMs last; how many are chosen then."""
+    """FifoCandidatesSelector for one leaf: latest applications first, AMs last; return the new number of choices."""
     q, p, w = s.q[k], s.p[k], s.pw
     look_at_stale(s, k)
     p.obtains = 1 if compare(s, p.obtain_mb, p.obtain_vcores, 0, 0) > 0 else 0
@@ -370,7 +370,7 @@ def _from_leaf(s: S, k: int, n: int, between: int) -> int:
 
 @kernel
 def _from_leaves(s: S, n: int) -> int:
-    """FifoCandidatesSelector.selectCandidates after others have chosen n; how many are chosen then."""
+    """FifoCandidatesSelector.selectCandidates after other selectors chose n; return the new number of choices."""
     others = n
     for at in range(s.g[0].n_leaves):
         if s.p[s.takes[at]].disabled == 0:
@@ -382,7 +382,7 @@ def _from_leaves(s: S, n: int) -> int:
 def _deduct(s: S, n: int) -> bool:
     """CapacitySchedulerPreemptionUtils.deductPreemptableResourcesBasedSelectedCandidates.
 
-    False: it throws. Containers know their queue by its own name, which may be that of several.
+    Returns False where Hadoop throws: containers know their queue by its short name, which several queues may share.
     """
     g, w = s.g[0], s.pw
     if n == 0:
@@ -415,7 +415,7 @@ def _deduct(s: S, n: int) -> bool:
 def _room_for(s: S, ni: int, n: int, really: bool) -> tuple[bool, float, int]:
     """ReservedContainerCandidatesSelector.getPreemptionCandidatesOnNode.
 
-    Whether the node's reservation could be served, what of it that costs, and how many are chosen then (`really`).
+    Returns whether the node's reservation could be served, the cost of that, and the new number of choices (`really`).
     """
     g, node, w = s.g[0], s.n[ni], s.pw
     mb, vcores = node.avail_mb, node.avail_vcores
@@ -435,7 +435,7 @@ def _room_for(s: S, ni: int, n: int, really: bool) -> tuple[bool, float, int]:
         if x.am == 1:
             continue
         p = s.p[_leaf_of(s, c)]
-        # A queue whose own name is that of several is not found by it.
+        # Hadoop does not find a queue whose short name several queues have.
         if p.obtains == 0 or p.nameless == 1 or not fits(s, x.mb, x.vcores, p.obtain_mb, p.obtain_vcores):
             continue
         if not fits(s, x.mb, x.vcores, g.allowed_mb, g.allowed_vcores):
@@ -457,7 +457,7 @@ def _room_for(s: S, ni: int, n: int, really: bool) -> tuple[bool, float, int]:
             enough = True
             break
     if not enough:
-        # Hadoop gives back what the queue could lose, but not what may be taken in this round.
+        # Hadoop restores the amount that the queue could lose, but not the amount that this round may still take.
         for at in range(n, chosen):
             c = w[scratch(s, _CHOSEN) + at]
             x, p = s.c[c], s.p[_leaf_of(s, c)]
@@ -471,7 +471,7 @@ def _room_for(s: S, ni: int, n: int, really: bool) -> tuple[bool, float, int]:
 
 @kernel
 def _for_reservations(s: S, n: int) -> int:
-    """ReservedContainerCandidatesSelector: room on nodes with a reservation, the cheapest first."""
+    """ReservedContainerCandidatesSelector: make room on nodes with a reservation, the cheapest first."""
     g, w = s.g[0], s.pw
     for at in range(g.n_leaves):
         p = s.p[s.takes[at]]
@@ -506,9 +506,9 @@ def _for_reservations(s: S, n: int) -> int:
 
 @kernel
 def _carry_out(s: S, first: int, end: int, wait_ms: int, now: int, kills: int) -> int:
-    """What one selector has chosen is marked, or killed where it was marked long enough ago.
+    """Mark what one selector has chosen, or kill what was marked long enough ago.
 
-    To be killed: in the scratch array from `_NODES` on, behind the reservations; how many these are then.
+    Containers to kill are written to the scratch array from `_NODES` on, behind the reservations; returns their number.
     """
     g, w = s.g[0], s.pw
     if first == end:
@@ -537,9 +537,9 @@ def _carry_out(s: S, first: int, end: int, wait_ms: int, now: int, kills: int) -
 
 @kernel
 def edit(s: S, now: int) -> int:
-    """One round of the policy: the number of containers and reservations that it has ended, NEED_ROOM, or FAILED.
+    """Run one round of the policy; return how many containers and reservations it ended, NEED_ROOM, or FAILED.
 
-    One that fails has ended reservations at most, as in Hadoop, whose monitor tries again in the next.
+    A failed round has ended reservations at most. As in Hadoop, the monitor tries again in the next round.
     """
     g, w = s.g[0], s.pw
     if len(w) < scratch(s, REGIONS) or len(s.m) < len(s.c) or len(s.cost) < len(s.n):
@@ -570,7 +570,7 @@ def edit(s: S, now: int) -> int:
         return FAILED if failed else 0
     if failed:
         n = 0
-    # Up to here only scratch state has changed: if there is no room, the caller makes some and repeats the round.
+    # Only scratch state has changed so far: if there is no room, the caller makes some and repeats the round.
     chosen, unfetched = scratch(s, _CHOSEN), 0
     for at in range(chosen, chosen + n):
         if w[at] >= 0 and s.c[w[at]].acquired == 0:
@@ -616,7 +616,7 @@ def next_round_ms(s: S) -> int:
 
 @kernel
 def run_rounds(s: S, now: int) -> int:
-    """All rounds that are due at `now`; the number of containers and reservations that were ended, or NEED_ROOM."""
+    """Run all rounds that are due at `now`; return how many containers and reservations were ended, or NEED_ROOM."""
     g = s.g[0]
     killed = 0
     while g.round_ms <= now:
@@ -624,7 +624,7 @@ def run_rounds(s: S, now: int) -> int:
         if done == NEED_ROOM:
             return NEED_ROOM
         killed += max(done, 0)
-        # A monitor notices another interval one round late.
+        # A monitor applies a changed interval one round late.
         g.round_ms += g.armed_ms
         g.armed_ms = g.interval_ms
     return killed

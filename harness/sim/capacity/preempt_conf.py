@@ -1,4 +1,4 @@
-"""The settings of the preemption policy, as Hadoop reads them from yarn-site.xml and capacity-scheduler.xml."""
+"""Preemption settings, read from yarn-site.xml and capacity-scheduler.xml as Hadoop reads them."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from harness.yarn.fair.javanum import parse_double
 
 PREEMPTION_PREFIX = "yarn.resourcemanager.monitor.capacity.preemption."
 _LONG_MAX = 2**63 - 1
-#: Switches of candidate selectors that are not simulated: a property of its own, and the end of a queue's property.
+#: Switches of candidate selectors that are not simulated: a scheduler property, and the suffix of a queue property.
 INTRA_QUEUE = f"{PREEMPTION_PREFIX}intra-queue-preemption.enabled"
 _BY_PRIORITY = "ordering-policy.priority-utilization.underutilized-preemption.enabled"
 _BY_PRIORITY_WORDS = "preemption for queues of higher priority"
-#: The scheduler's switch for killing preempted containers only when another one needs their room.
+#: The scheduler's switch for killing preempted containers only when another container needs their space.
 _LAZY, _LAZY_WORDS = "lazy-preemption-enabled", "lazy preemption"
 
 
@@ -27,10 +27,10 @@ class PreemptionConf:
 
     Parameters
     ----------
-    monitors : ``yarn.resourcemanager.scheduler.monitor.enable``: without it no queue can be preempted from.
-    runs : the policy is among the monitor's: it runs by itself.
+    monitors : ``yarn.resourcemanager.scheduler.monitor.enable``: if false, no queue can be preempted from.
+    runs : whether the monitor has this policy, so that it runs periodically.
     interval_ms, wait_ms : ``monitoring_interval``, ``max_wait_before_kill``.
-    per_round : ``total_preemption_per_round``, a part of the cluster.
+    per_round : ``total_preemption_per_round``, a fraction of the cluster.
     ignored, natural : ``max_ignored_over_capacity``, ``natural_termination_factor``.
     observe : ``observe_only``.
     by_reservations, with_reserved : ``select_based_on_reserved_containers``,
@@ -55,20 +55,23 @@ class PreemptionConf:
 
 
 def uncovered_preemption(site: Mapping[str, Any], capacity: Mapping[str, str]) -> list[tuple[str, str]]:
-    """What of preemption is switched on and not covered: (property, what it is); nothing where preemption is off."""
+    """Return the preemption features that are on but not covered, as (property, description).
+
+    The result is empty if preemption is off.
+    """
     if not preempts(site):
         return []
     conf = Conf({**site, **capacity})
-    # Hadoop's CapacitySchedulerConfiguration has the properties of yarn-site.xml, too.
+    # Hadoop's CapacitySchedulerConfiguration also contains the properties of yarn-site.xml.
     of_both = [name for name in (*site, *capacity) if name.endswith((_BY_PRIORITY, _LAZY))]
     found = [(name, _LAZY_WORDS if name.endswith(_LAZY) else _BY_PRIORITY_WORDS) for name in of_both]
     return [pair for pair in [(INTRA_QUEUE, "preemption inside queues"), *found] if conf.flag(pair[0], False)]
 
 
 def read_preemption(site: Mapping[str, Any], capacity: Mapping[str, str]) -> PreemptionConf:
-    """Read them from yarn-site.xml and capacity-scheduler.xml (without its prefix), whose word counts.
+    """Read the settings from yarn-site.xml and capacity-scheduler.xml (without prefix); the latter takes precedence.
 
-    Raises InputError for what Hadoop would not start with, and for what is not covered.
+    Raises InputError for settings with which Hadoop would not start, and for settings that are not covered.
     """
     values = {**site, **capacity}
     conf = Conf(values)

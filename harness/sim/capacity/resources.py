@@ -1,7 +1,7 @@
-"""Hadoop's resource calculators: Default looks at memory alone, Dominant at shares of the cluster.
+"""Hadoop's resource calculators: Default compares memory only, Dominant compares shares of the cluster.
 
-Facts: DefaultResourceCalculator, DominantResourceCalculator, Resources of Hadoop 3.4.2. Which one counts is ``G.drf``;
-the default one gives every result 1 vcore (0 for no memory).
+Follows DefaultResourceCalculator, DominantResourceCalculator and Resources of Hadoop 3.4.2. ``G.drf`` selects one; with
+the default calculator every result has 1 vcore (0 vcores for no memory).
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -32,7 +32,7 @@ def div32(a: Any, b: Any) -> Any:
 
 @kernel
 def compare_in(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, to_mb: int, to_vcores: int) -> int:
-    """ResourceCalculator.compare within a cluster of that size: 1, 0 or -1."""
+    """ResourceCalculator.compare within a cluster of the given size: 1, 0 or -1."""
     if s.g[0].drf == 0:
         return 1 if mb > to_mb else (-1 if mb < to_mb else 0)
     return dominant_compare(total_mb, total_vcores, mb, vcores, to_mb, to_vcores)
@@ -40,14 +40,14 @@ def compare_in(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, to_
 
 @kernel
 def compare(s: S, mb: int, vcores: int, to_mb: int, to_vcores: int) -> int:
-    """ResourceCalculator.compare within the cluster as the scheduler has it."""
+    """ResourceCalculator.compare within the scheduler's present cluster."""
     g = s.g[0]
     return compare_in(s, g.cluster_mb, g.cluster_vcores, mb, vcores, to_mb, to_vcores)
 
 
 @kernel
 def smaller(s: S, mb: int, vcores: int, other_mb: int, other_vcores: int) -> tuple[int, int]:
-    """Resources.min; the first where they are equal."""
+    """Resources.min; returns the first if both are equal."""
     if compare(s, mb, vcores, other_mb, other_vcores) <= 0:
         return mb, vcores
     return other_mb, other_vcores
@@ -69,7 +69,7 @@ def has_room(s: S, free_mb: int, free_vcores: int, mb: int, vcores: int) -> bool
 
 @kernel
 def positive(s: S, mb: int, vcores: int) -> bool:
-    """Whether there is anything of it."""
+    """Return whether memory or vcores are above 0."""
     return mb > 0 or (s.g[0].drf == 1 and vcores > 0)
 
 
@@ -91,7 +91,7 @@ def ratio(s: S, mb: int, vcores: int, of_mb: int, of_vcores: int) -> Any:
 
 @kernel
 def divide(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, by_mb: int, by_vcores: int) -> Any:
-    """ResourceCalculator.divide within a cluster of that size, float32."""
+    """ResourceCalculator.divide within a cluster of the given size, float32."""
     if s.g[0].drf == 0:
         return _ratio1(mb, by_mb)
     x = top_share(mb, vcores, total_mb, total_vcores)
@@ -123,7 +123,7 @@ def _one(mb: int) -> tuple[int, int]:
 
 @kernel
 def round_up(s: S, mb: int, vcores: int) -> tuple[int, int]:
-    """To multiples of the minimum allocation, upward."""
+    """Round up to multiples of the minimum allocation."""
     g = s.g[0]
     if g.drf == 0:
         return _one(_up1(mb, g.min_mb))
@@ -132,7 +132,7 @@ def round_up(s: S, mb: int, vcores: int) -> tuple[int, int]:
 
 @kernel
 def round_down(s: S, mb: int, vcores: int) -> tuple[int, int]:
-    """To multiples of the minimum allocation, toward 0."""
+    """Round toward 0 to multiples of the minimum allocation."""
     g = s.g[0]
     if g.drf == 0:
         return _one(_down1(mb, g.min_mb))
@@ -154,7 +154,7 @@ def times_up(s: S, mb: int, vcores: int, by: Any) -> tuple[int, int]:
 
 @kernel
 def times(mb: int, vcores: int, by: Any) -> tuple[int, int]:
-    """Resources.multiply: each part by a double, toward 0."""
+    """Resources.multiply: multiply each resource by a double and truncate toward 0."""
     return to_long(mb * np.float64(by)), to_long(vcores * np.float64(by))
 
 
@@ -182,7 +182,7 @@ def hundredth_up(s: S, mb: int, vcores: int) -> tuple[int, int]:
 
 @kernel
 def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
-    """An ask's size as the scheduler takes it: up to the minimum's multiples, down to the largest allocation of all."""
+    """Return an ask's size as the scheduler accepts it: multiples of the minimum, at most the maximum allocation."""
     g = s.g[0]
     top_mb, top_vcores = g.conf_max_mb, g.conf_max_vcores
     if g.max_by_nodes == 1 and g.node_max_known == 1:
@@ -195,5 +195,5 @@ def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
 
 @kernel
 def has_none_of(s: S, leaf: int, mb: int, vcores: int) -> bool:
-    """Whether a leaf may use nothing of a resource that is wanted: the scheduler itself does not look at that."""
+    """Return whether a leaf's maximum is 0 for a requested resource; the scheduler itself does not check this."""
     return False

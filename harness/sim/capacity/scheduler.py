@@ -1,4 +1,4 @@
-"""The Capacity Scheduler's declaration as a simulated scheduler."""
+"""Declares the Capacity Scheduler as a simulated scheduler."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from harness.sim.interfaces import CompiledKernel, SchedulerRequest, SimulatedSc
 
 
 def make(request: SchedulerRequest) -> Scheduler:
-    """Make a run's scheduler. Raises InputError for a plan that it cannot carry out, and for other queues."""
+    """Make a run's scheduler. Raises InputError for a plan that it cannot carry out, and for unknown queues."""
     setup = request.setup
     if request.live and "root.queues" in setup.capacity:
-        # A served cluster takes a whole configuration as it is, without what experiments add.
+        # A served cluster uses a complete configuration as it is, without an experiment's additions.
         return Scheduler(setup.conf, setup.capacity, setup.nodes)
     check_plan(request.plan, setup.mode)
     if setup.queue_orders or setup.record_script:
@@ -43,7 +43,7 @@ def make(request: SchedulerRequest) -> Scheduler:
         raise InputError("its queues are not the experiment's", where="capacity", hint="name the same queues")
     made.steering = steering_of(made.settings, request.cluster)
     if request.plan is not None and setup.mode == "outside":
-        settings_with(made.steering, request.plan)  # what cannot be is refused before anything runs
+        settings_with(made.steering, request.plan)  # reject an impossible plan before anything runs
     return made
 
 
@@ -80,7 +80,7 @@ def put_in_force(simulation: SteeredSimulation, plan: Attributes, before: Attrib
 
 
 def why_stuck(state: S, tree: QueueTree, order: list[int]) -> str:
-    """Say that applications wait."""
+    """Return the message that applications wait."""
     return "its applications wait, and what runs does not end by itself; do masters fill the cluster or their part?"
 
 

@@ -1,7 +1,7 @@
-"""The Capacity Scheduler in a served cluster: its store or file, changes over REST, and how the RM shows its queues.
+"""The Capacity Scheduler of a served cluster: its store or file, changes over REST, and its queues in the RM's answers.
 
-Where ``yarn.scheduler.configuration.store.class`` is ``memory`` the configuration is changed over REST and the file is
-only what it began with; else the file counts, read when ``refreshQueues`` is called.
+If ``yarn.scheduler.configuration.store.class`` is ``memory``, the configuration is changed over REST and the file has
+only its initial content. Otherwise the file counts, and ``refreshQueues`` reads it again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INT_MAX = 2**31 - 1
 
 
 class ServedCapacityScheduler(ServedScheduler):
-    """The Capacity Scheduler's; queues are those that it began with."""
+    """The Capacity Scheduler of a served cluster; its queues are those of its start."""
 
     has_store = True
     java_class = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
@@ -41,16 +41,16 @@ class ServedCapacityScheduler(ServedScheduler):
 
     def __init__(self, sim: Running) -> None:
         super().__init__(sim)
-        #: All properties that are in force, with their prefix.
+        #: All properties in force, with their prefix.
         self._values = {f"{PREFIX}{key}": value for key, value in sim.scheduler.settings.items()}
         self._version = 1
-        #: Made of the configuration in force, when the first application comes.
+        #: Built from the configuration in force when the first application arrives.
         self._placing: CapacityPlacing | None = None
 
     # --- applications ---
 
     def placed_in(self, name: str, user: str, app: str = "") -> Placement:
-        """By the configuration's mapping rules, else as named: a leaf's path, or its own name where one leaf has it."""
+        """Return the queue by the mapping rules, or the named leaf (its path, or its unique short name)."""
         if self._placing is None:
             self._placing = CapacityPlacing(Settings({key: text for key, text in self._values.items() if text}))
         return self._placing.place(Submission(name, user, self.groups.get(user, ()), app))
@@ -85,7 +85,7 @@ class ServedCapacityScheduler(ServedScheduler):
         )
 
     def move(self, job: int, leaf: str) -> bool:
-        """The simulated scheduler moves no applications."""
+        """Refuse the move: the simulated scheduler moves no applications."""
         return False
 
     # --- configuration ---
@@ -100,7 +100,7 @@ class ServedCapacityScheduler(ServedScheduler):
         self._reinitialize({name: value.strip() for name, value in values.items()})
 
     def _reinitialize(self, values: dict[str, str]) -> None:
-        """These properties are in force; InputError: they are not, the old ones are."""
+        """Put these properties in force; on InputError the old ones stay in force."""
         try:
             self.sim.scheduler.reconfigure(_settings(values), self.sim.now_ms)
         finally:
@@ -108,10 +108,10 @@ class ServedCapacityScheduler(ServedScheduler):
         self._values, self._placing = values, None
 
     def tidy(self) -> None:
-        """Its queues stay."""
+        """Keep all queues."""
 
     def refresh(self, reload: Callable[[], bool]) -> None:
-        """Refused where the configuration has a store; else what the file says, if it can be."""
+        """Re-read the file if it is valid; refused where the configuration has a store."""
         if self._stored:
             text = "Scheduler configuration is mutable. refreshQueues is not allowed in this scenario."
             raise JavaError("java.io.IOException", text)
@@ -234,7 +234,7 @@ class ServedCapacityScheduler(ServedScheduler):
         return self._values.get(f"{PREFIX}{path}.{key}")
 
     def _capacities(self, q: Any) -> Document:
-        """What a queue has in the default partition."""
+        """Return a queue's capacities in the default partition."""
         return {
             "partitionName": "",
             **_part(q),
@@ -251,7 +251,7 @@ class ServedCapacityScheduler(ServedScheduler):
         }
 
     def queue_info(self, path: str, children: bool, recursive: bool) -> bytes | None:
-        """A QueueInfoProto as AbstractCSQueue.getQueueInfo fills it."""
+        """Return a QueueInfoProto, filled as in AbstractCSQueue.getQueueInfo."""
         scheduler = self.sim.scheduler
         slot = scheduler.queue_slots.get(path)
         if slot is None:
@@ -267,12 +267,12 @@ class ServedCapacityScheduler(ServedScheduler):
 
 
 def _single(value: Any) -> float:
-    """As Java writes a float: the shortest decimal that is that float."""
+    """Return the shortest decimal that restores the float, as Java writes it."""
     return float(str(np.float32(value)))
 
 
 def _percent(value: Any) -> float:
-    """A part of 1, times 100 in float32 as Hadoop does."""
+    """Return a fraction of 1 as a percentage, multiplied in float32 as in Hadoop."""
     return _single(np.float32(value) * np.float32(100))
 
 
@@ -285,7 +285,7 @@ def _part(q: Any) -> Document:
 
 
 def _usage(q: Any) -> Document:
-    """What a queue uses in the default partition."""
+    """Return a queue's usage in the default partition."""
     names = (("used", "used"), ("reserved", "reserved"), ("pending", "pending"), ("amUsed", "am"))
     found = {name: resource(int(q[f"{of}_mb"]), int(q[f"{of}_vcores"])) for name, of in names}
     limit = resource(int(q["am_limit_mb"]), int(q["am_limit_vcores"]))
@@ -298,7 +298,10 @@ def _settings(values: Mapping[str, str]) -> dict[str, str]:
 
 
 def _changes(body: Mapping[str, Any]) -> Iterable[tuple[str, str | None]]:
-    """Property -> value (None: it goes) of a change's document. InputError: no such document, or queues come or go."""
+    """Return the changes of a request document as property -> value (None removes it).
+
+    Raises InputError for an invalid document, and for one that adds or removes queues.
+    """
     given = body if isinstance(body, dict) else {}
     for what, verb in (("add-queue", "added"), ("remove-queue", "removed")):
         if given.get(what):
@@ -314,7 +317,7 @@ def _changes(body: Mapping[str, Any]) -> Iterable[tuple[str, str | None]]:
 
 
 def _list(value: Any) -> list[Mapping[str, Any]]:
-    """Jackson takes a single object where a list is meant."""
+    """Return a list; like Jackson, accept a single object in place of a list."""
     found = value if isinstance(value, list) else [] if value is None else [value]
     if not all(isinstance(one, dict) for one in found):
         raise InputError("the change is not as the API has it", hint='write {"update-queue": [{"queue-name": ...}]}')

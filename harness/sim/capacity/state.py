@@ -1,8 +1,8 @@
 """The scheduler's state: one NamedTuple of record arrays, and the codes that the kernels answer.
 
-No behaviour lives here. Times are int64 milliseconds, memory is int64 MB, vcores are int64; capacities, weights and
-ratios are float32, as in Hadoop. -1 means "none" in every index. Containers, nodes, asks and the log have the fields
-of ``harness.sim.state``.
+Contains no behaviour. Times are int64 milliseconds, memory is int64 MB, vcores are int64; capacities, weights and
+ratios are float32, as in Hadoop. -1 means "none" in every index. Containers, nodes, asks and the log have the fields of
+``harness.sim.state``.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from harness.sim.state import PREEMPTED as PREEMPTED
 from harness.sim.state import REJECTED as REJECTED
 from harness.sim.state import VICTIM as VICTIM
 
-#: A kind of log record beside the Fair Scheduler's: an application may get containers from now on.
+#: A kind of log record that the Fair Scheduler does not have: an application is activated.
 ACTIVATED = 7
 
 # States of a queue (Q.state).
 RUNNING, DRAINING, STOPPED = 0, 1, 2
 
-# What a queue answers when it is asked for an assignment.
+# Answers of a queue that is asked for an assignment.
 NOTHING, PROPOSED, LIMIT = 0, 1, 2
 
 # Features that a mutation test can switch off (G.mutations, a bit mask; 0 in every real run). Bit 16 is MUT_HASHORDER.
@@ -66,16 +66,16 @@ MUT_AMLAST = 1 << 33
 
 #: A round of preemption has ended with an exception.
 FAILED = -5
-# What preemption does to a container or a reservation (LOG.why of a record of the kind VICTIM).
+# Effects of preemption on a container or a reservation (LOG.why of a record of the kind VICTIM).
 MARKED, KILLED, RESERVATION_KILLED = 1, 2, 3
 
 #: Globals: one record.
 G = record(
-    "n_queues n_leaves",  # queues and leaves that are there
+    "n_queues n_leaves",  # numbers of existing queues and leaves
     "system_apps queue_apps",  # ``maximum-applications`` and ``global-queue-max-application``
-    "n_nodes",  # nodes that are there
-    "cluster_mb cluster_vcores",  # sum of the nodes as the scheduler has it
-    # sum of the nodes as the partition has it: less by a lost node while its containers are dropped
+    "n_nodes",  # number of existing nodes
+    "cluster_mb cluster_vcores",  # sum of the nodes as the scheduler counts it
+    # sum of the nodes as the partition counts it: excludes a lost node while its containers are dropped
     "label_mb label_vcores",
     "min_mb min_vcores",  # smallest size of a container
     "conf_max_mb conf_max_vcores",  # largest size of a container, as it is configured
@@ -94,7 +94,7 @@ G = record(
     "cluster_ts",  # when the RM started: a part of all IDs
     # heads of the lists of free slots: applications, containers, asks, records of ``h``
     "free_app free_c free_r free_h",
-    "n_free_app n_free_c n_free_r n_free_h",  # how many are free
+    "n_free_app n_free_c n_free_r n_free_h",  # how many slots are free
     "serial",  # number of the last container
     "next_app_id node_seq req_seq",  # the next application's number, the next node's and the next ask's
     "n_log",  # records in ``log``
@@ -104,14 +104,14 @@ G = record(
     "h_mb h_vcores",  # headroom of the leaf that was asked last
     "alloc_mb alloc_vcores",  # what containers hold
     "last_c last_mb last_vcores",  # slot and size of the container that was assigned last
-    "hooks",  # who follows the scheduler: 0, INTEGRALS or WORLD
+    "hooks",  # who reads the scheduler's log: 0, INTEGRALS or WORLD
     "kill_n",  # 1: the preemption policy runs by itself
     "preemption",  # the same
-    "n_held_back",  # applications beyond a number of parallel ones
+    "n_held_back",  # applications that a limit of parallel applications holds back
     "limited",  # 1: a number of parallel applications is limited, or was
     "n_asked",  # outstanding containers of all asks
-    "least_ask_mb least_ask_vcores",  # no ask has ever been smaller
-    # preemption: its period; from the next round to the one after it; when the next one is
+    "least_ask_mb least_ask_vcores",  # a lower bound of all ask sizes ever
+    # preemption: its period, the time from the next round to the one after it, and the time of the next round
     "interval_ms armed_ms round_ms",
     "wait_ms balance_wait_ms",  # from the choice of a container until it is killed: for a guarantee, and to balance
     "observe",  # ``observe_only``
@@ -128,12 +128,12 @@ G = record(
     "ignored:d natural:d per_round:f",
 )
 
-#: A queue. Figures named used count reservations, figures named usage do not. Capacities are parts of the cluster or of
-#: the parent, 0 to 1, unless they have a unit.
+#: A queue. Fields named ``used`` include reservations, fields named ``usage`` do not. Capacities are fractions (0 to 1)
+#: of the cluster or the parent, unless they have a unit.
 Q = record(
-    "alive:i leaf:i parent:i",  # 1: it is there; 1: it is a leaf; its parent
+    "alive:i leaf:i parent:i",  # 1: it exists; 1: it is a leaf; slot of its parent
     "kids_off:i n_kids:i",  # where its children begin in ``kids``, and how many there are
-    "pos:i",  # its place among its parent's children
+    "pos:i",  # its position among its parent's children
     # the tournament of its children with outstanding asks: where it begins in ``tree``, and its size
     "tree_off:i tree_cap:i",
     "policy:i",  # its ordering policy
@@ -159,7 +159,7 @@ Q = record(
     "own_max_apps",  # ``maximum-applications`` of its own; below 0: none
     "act_head:i act_tail:i n_active:i",  # the list of all active applications
     "ask_head:i ask_tail:i",  # the list of those with asks, in the policy's order
-    "wait_head:i wait_tail:i n_waiting:i",  # the list of applications that wait for their activation
+    "wait_head:i wait_tail:i n_waiting:i",  # the list of applications that wait for activation
     "stale_head:i",  # first of the list of applications whose figures have changed (fair ordering)
     "user_head:i user_tail:i n_users:i users_cap:i",  # the list of its users, and the buckets of Hadoop's table of them
     "on_mb on_vcores n_on:i",  # what active users hold, and how many users these are
@@ -225,7 +225,7 @@ A = record(
     "integral:d",  # what it has counted up to ``integral_ms`` (harness.sim.longterm_kernels)
     "omega:d",  # its weight among the applications of its leaf
     "kg:d",  # its allocation since then, in the ledger's measure
-    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # as of queues (`harness.sim.longterm_state.X`)
+    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # the same as in a queue's record, `harness.sim.longterm_state.X`
 )
 
 #: Reservations of an application under one key (priority and allocation ID).
@@ -252,8 +252,8 @@ U = record(
     "person:i",  # the user's first record in any leaf, which has those that run or are held back in all leaves
     # of that: the most that may run, how many do, and the list of those held back
     "max_apps n_run:i nr_head:i nr_tail:i",
-    "cached",  # 1 + the version at which the leaf last found what the user may get
-    "barred:i barred_mb barred_vcores",  # 1: nothing then, for applications with no more reserved than this
+    "cached",  # 1 + the version at which the leaf last computed the user's result
+    "barred:i barred_mb barred_vcores",  # 1: the user got nothing then; valid for applications with no more reserved
     "ratio:f",  # the user's part of the cluster
 )
 
@@ -275,14 +275,14 @@ F = record(
 #: A queue as preemption sees it in one round.
 P = record(
     "disabled:i",  # 1: nothing is taken from it
-    "nameless:i",  # 1: its own name is not enough to find it, because others have it, too
+    "nameless:i",  # 1: its short name does not identify it, because other queues have it, too
     "obtains:i",  # 1: something is taken from it in this round
     "pending_mb pending_vcores",  # what it may still get
     "unreserved_mb unreserved_vcores",  # the same without what is reserved
     "ideal_mb ideal_vcores",  # what it should have
-    "fixed_mb fixed_vcores",  # what is above its guarantee and cannot be taken
-    "loose_mb loose_vcores",  # what is above its guarantee and can be taken
-    "excess_mb excess_vcores",  # what it has too much
+    "fixed_mb fixed_vcores",  # the part above its guarantee that cannot be taken
+    "loose_mb loose_vcores",  # the part above its guarantee that can be taken
+    "excess_mb excess_vcores",  # its excess
     "obtain_mb obtain_vcores",  # what is taken now
     "norm_mb:d norm_vcores:d",  # its part of what is still to be distributed
 )
@@ -317,13 +317,13 @@ class _Fields(NamedTuple):
     m: Annotated[np.ndarray, M, 1]  # containers that preemption has chosen, by slot
     takes: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves, in the order in which preemption takes
     pw: Annotated[np.ndarray, np.int64, 1]  # scratch of preemption
-    cost: Annotated[np.ndarray, np.float64, 1]  # of each node with a reservation: what room for it costs
-    x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue, as beside the Fair Scheduler (longterm_state)
+    cost: Annotated[np.ndarray, np.float64, 1]  # of each node with a reservation: the cost of making room for it
+    x: Annotated[np.ndarray, X, 1]  # long-term values of each queue, as in the Fair Scheduler (longterm_state)
     xg: Annotated[np.ndarray, XG, 1]  # and their globals (longterm_state.XG)
-    win: Annotated[np.ndarray, np.float64, 2]  # by queue: a ring of a sliding window's parts, and the one it leaves
+    win: Annotated[np.ndarray, np.float64, 2]  # by queue: a ring of a sliding window's parts, and the part leaving it
 
 
 class S(Arrays, _Fields):  # type: ignore[misc]
-    """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
+    """The whole state. Full arrays are replaced by larger ones (``Scheduler.grow``)."""
 
     scheduler = "capacity"

@@ -1,7 +1,7 @@
 """Settings of the simulated Capacity Scheduler.
 
-An allocation file in the Fair Scheduler's terms as settings in weight mode, and the settings with a plan that is
-written from outside.
+Converts an allocation file in the Fair Scheduler's terms to settings in weight mode, and applies an external plan to
+settings.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.steering import Steering
 
-#: Nothing here decides who gets what in the simulator: access, placement; root's weight.
+#: Properties without an effect on allocation in the simulator: access control, placement, root's weight.
 _WITHOUT_EFFECT = re.compile(r".*\.acl_.*|mapping-rule-.*|queue-mappings-.*|root\.capacity")
 
 
 def capacity_settings(allocations: AllocationFile, nodes: Iterable[NodeSpec]) -> dict[str, str]:
-    """Settings without their prefix, as `yarnfair convert` makes them.
+    """Return settings without their prefix, as `yarnfair convert` makes them.
 
-    Absolute maxima are parts of the nodes that are there from the beginning. Minimum shares have no counterpart.
+    Absolute maxima become fractions of the nodes that exist from the beginning. Minimum shares have no counterpart.
     """
     there = [node for node in nodes if node.join_s <= 0]
     cluster = Resource(sum(node.memory_mb for node in there), sum(node.vcores for node in there))
@@ -35,13 +35,16 @@ def capacity_settings(allocations: AllocationFile, nodes: Iterable[NodeSpec]) ->
 
 
 def steering_of(settings: Mapping[str, str], cluster: Resource) -> Steering:
-    """How settings (without their prefix) are steered. InputError for capacities that cannot be."""
+    """Return how settings (without prefix) are steered. Raises InputError for capacities that cannot be steered."""
     values = {PREFIX + name: value for name, value in settings.items()}
     return Steering(queue_tree(values, source="capacity"), values, {}, cluster, "capacity")
 
 
 def settings_with(steering: Steering, plan: Attributes) -> dict[str, str]:
-    """The administrator's settings, without their prefix, with a plan's. InputError for what cannot be expressed."""
+    """Return the administrator's settings, without prefix, with a plan applied.
+
+    Raises InputError for a plan that the settings cannot express.
+    """
     wanted = steering.wanted(plan)
     if wanted.problems:
         raise InputError(

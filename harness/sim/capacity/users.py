@@ -1,6 +1,6 @@
 """Users of a leaf: who is active, what each uses, the limit that all of them share.
 
-Facts: UsersManager, AbstractCSQueue.updateUsedCapacity of Hadoop 3.4.2. All users have weight 1.
+Follows UsersManager, AbstractCSQueue.updateUsedCapacity of Hadoop 3.4.2. All users have weight 1.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -31,7 +31,7 @@ _into_leaf, _out_of_leaf = linked("user_head", "user_tail", "prev", "next")
 
 @kernel
 def ensure_user(s: S, u: int) -> None:
-    """UsersManager.getUserAndAddIfAbsent: a user whom the leaf does not know is new, and not active."""
+    """UsersManager.getUserAndAddIfAbsent: a user unknown to the leaf is added, not active."""
     x = s.u[u]
     if x.in_map == 1:
         return
@@ -61,7 +61,7 @@ def count_apps(s: S, u: int, pend: int, act: int) -> None:
 
 @kernel
 def forget_user(s: S, u: int) -> None:
-    """The user's last application is gone."""
+    """Forget a user after the last application of the user has ended."""
     x = s.u[u]
     q = s.q[x.q]
     if x.pend > 0 and x.act <= 0:
@@ -77,7 +77,7 @@ def forget_user(s: S, u: int) -> None:
 
 @kernel
 def use(s: S, u: int, mb: int, vcores: int) -> None:
-    """A user uses so much more (or less); the queue's sum of ratios moves with it, in float32."""
+    """Change a user's usage and, in float32, the queue's sum of the users' ratios."""
     g = s.g[0]
     ensure_user(s, u)
     x = s.u[u]
@@ -95,7 +95,7 @@ def use(s: S, u: int, mb: int, vcores: int) -> None:
 
 @kernel
 def sum_ratios(s: S, k: int) -> None:
-    """The users' ratios anew, added up in the order of Hadoop's hash table."""
+    """Recompute the sum of the users' ratios in the order of Hadoop's hash table."""
     g, q, work = s.g[0], s.q[k], s.work
     if g.mutations & MUT_USERSUM:
         return
@@ -119,7 +119,7 @@ def sum_ratios(s: S, k: int) -> None:
 
 @kernel
 def wake(s: S, i: int) -> None:
-    """UsersManager.activateApplication: an application asks for something; its user may become active."""
+    """UsersManager.activateApplication: an application has asks now; its user may become active."""
     x = s.a[i]
     u, q = s.u[x.uq], s.q[x.q]
     if u.in_map == 1 and u.act <= 0:
@@ -141,7 +141,7 @@ def wake(s: S, i: int) -> None:
 
 @kernel
 def sleep(s: S, i: int) -> None:
-    """UsersManager.deactivateApplication: an application asks for nothing any more."""
+    """UsersManager.deactivateApplication: an application has no more asks."""
     x = s.a[i]
     u, q = s.u[x.uq], s.q[x.q]
     if u.n_listed == 0:
@@ -162,7 +162,7 @@ def sleep(s: S, i: int) -> None:
 
 @kernel
 def limit_now(s: S, k: int) -> tuple[int, int]:
-    """UsersManager.computeUserLimit for active users: what one of them may use."""
+    """UsersManager.computeUserLimit for active users: return what one of them may use."""
     g, q = s.g[0], s.q[k]
     if g.mutations & MUT_USERLIMIT:
         return _FAR, _FAR
@@ -188,7 +188,7 @@ def limit_now(s: S, k: int) -> tuple[int, int]:
 
 @kernel
 def refresh_limit(s: S, k: int) -> None:
-    """The user limit, computed anew if anything about the users has changed since."""
+    """Update the user limit if anything about the users has changed since the last computation."""
     q = s.q[k]
     if q.U_version == q.version:
         return
@@ -199,10 +199,10 @@ def refresh_limit(s: S, k: int) -> None:
 
 @kernel
 def show_headroom(s: S, i: int) -> None:
-    """CapacityScheduler.allocate tells the AM its headroom, with the user limit.
+    """Tell the AM its headroom, including the user limit, as CapacityScheduler.allocate does.
 
-    When that is computed has an effect: with it goes how many users have nothing but waiting applications, which the
-    limit of their masters depends on.
+    The time of this computation matters: it also stores the number of users with only waiting applications, on which
+    the AM limit per user depends.
     """
     if s.a[i].seen == 1:
         refresh_limit(s, s.a[i].q)
@@ -212,7 +212,7 @@ def show_headroom(s: S, i: int) -> None:
 def headroom(s: S, i: int) -> tuple[int, int, int]:
     """CapacityHeadroomProvider.getHeadroom, AbstractLeafQueue.getHeadroom, and whether vcores count.
 
-    The user limit is as it would be computed now, which is when CapacityScheduler.allocate computes it.
+    Uses the user limit as computed at this moment, as CapacityScheduler.allocate does.
     """
     g, x = s.g[0], s.a[i]
     q, u, root = s.q[x.q], s.u[x.uq], s.q[0]

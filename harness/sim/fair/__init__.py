@@ -1,7 +1,7 @@
 """The Fair Scheduler of Hadoop 3.4.2 in virtual time, decision for decision.
 
-Here live the scheduler's state and the compiled kernels that change it. Not here: the clock, the applications that ask
-and run (``harness.sim``), the allocation file's syntax (``harness.yarn.fair``).
+Contains the scheduler's state and the compiled kernels that change it. The clock and the applications are in
+``harness.sim``, the allocation file's syntax in ``harness.yarn.fair``.
 
 Use: ``sched = Scheduler(conf, allocations, nodes)`` (``api.py``) holds ``sched.S``, a NamedTuple of arrays
 (``state.py``); the kernels take it as first argument and may be called from Python or from other compiled code:
@@ -15,9 +15,9 @@ Use: ``sched = Scheduler(conf, allocations, nodes)`` (``api.py``) holds ``sched.
 - ``shares.update(S, now)``; ``preempt.preempt_pass(S, now)``, ``preempt.next_kill_ms(S)``,
   ``preempt.run_kills(S, now)``
 
-Each kernel answers ``NEED_ROOM`` *before it changes anything* when an array is too small; Python then calls
-``sched.grow()`` (which replaces ``sched.S``) and repeats the call. What happened is in ``S.log[:S.g[0].n_log]``
-(dtype ``LOG``); whoever drives drains it by setting ``S.g[0].n_log = 0``.
+Each kernel returns ``NEED_ROOM`` *before it changes anything* when an array is too small; Python then calls
+``sched.grow()`` (which replaces ``sched.S``) and repeats the call. What happened is in ``S.log[:S.g[0].n_log]`` (dtype
+``LOG``); the driver drains it by setting ``S.g[0].n_log = 0``.
 """
 
 from __future__ import annotations

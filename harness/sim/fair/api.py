@@ -1,6 +1,6 @@
-"""The scheduler as Python holds it: built from yarn-site properties, an allocation file and nodes; names to slots.
+"""The scheduler's Python side: built from yarn-site properties, an allocation file and nodes; maps names to slots.
 
-Not fast and not called per event, but for `grow`, `reload` and what a new ad hoc queue needs.
+Not fast and not called per event, except `grow`, `reload` and the creation of ad hoc queues.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ _LONG_MAX = 2**63 - 1
 _POLICIES = {"fair": st.FAIR, "drf": st.DRF, "fifo": st.FIFO}
 _FAIR = "yarn.scheduler.fair."
 
-#: With more leaves than these the order of accumulated resources is followed in time, match by match; with fewer all
-#: keys are made at each choice.
+#: Above this number of leaves, the order by accumulated resources is kept up to date over time (kinetic tournament);
+#: below it, all keys are computed at each choice.
 FOLLOWED = 32
 
 
 class Scheduler(SchedulerBase):
-    """The Fair Scheduler's state with names.
+    """The Fair Scheduler's state, with the names of its queues, users and nodes.
 
     Parameters
     ----------
@@ -41,11 +41,11 @@ class Scheduler(SchedulerBase):
     allocations : the allocation file.
     nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
     order_mode : STOCK, KEYED_LEVELS or KEYED_FLAT.
-    leaf_policies : leaf path -> LTRF, where that shall replace the file's policy.
-    sizes_from_conf : whether smallest and largest allocation are `conf`'s (False: Hadoop's defaults).
-    driven : how it is driven.
+    leaf_policies : leaf path -> LTRF, for leaves where LTRF replaces the file's policy.
+    sizes_from_conf : whether the minimum and maximum allocation come from `conf` (False: Hadoop's defaults).
+    driven : options of the driver.
 
-    ``S`` is replaced by `grow`, `reload` and whatever else makes room: read it anew after these.
+    ``S`` is replaced by `grow`, `reload` and every other method that makes room: read the attribute again after a call.
     """
 
     pools = (
@@ -123,7 +123,7 @@ class Scheduler(SchedulerBase):
             _FAIR + "preemption.cluster-utilization-threshold", float(np.float32(0.8))
         )
         g["warn_ms"] = conf.integer(_FAIR + "waitTimeBeforeKill", 15000)
-        # Hadoop adds four node heartbeats, but reads their interval only after this: 0 in effect.
+        # Hadoop adds four node heartbeats, but only reads their interval after this point: the sum is effectively 0.
         g["starve_delay_ms"] = g["warn_ms"] + conf.integer(
             _FAIR + "waitTimeBeforeNextStarvationCheck", 10000, _LONG_MAX
         )
@@ -136,7 +136,7 @@ class Scheduler(SchedulerBase):
         s = self.S
         size = 4096 + 28 * max(len(s.a), len(s.c), len(s.n), len(s.r), 4 * len(s.q))
         if len(s.work) < size:
-            # What is in line for preemption stands in the scratch array's second half.
+            # The queue of starved applications is in the second half of the scratch array.
             work = np.zeros(size, np.int64)
             if s.g[0]["heap_top"]:
                 n, base = int(s.g[0]["heap_top"]), len(s.work) // 2
@@ -144,7 +144,7 @@ class Scheduler(SchedulerBase):
             self.S = s._replace(work=work)
 
     def _least(self, which: str) -> int:
-        # A preemption pass wants a free record for every container that runs (`preempt_pass`).
+        # A preemption pass needs a free record for every running container (`preempt_pass`).
         g = self.S.g[0]
         return int(g["n_running"]) + 1 if which == "p" and g["preemption"] else 0
 
@@ -166,7 +166,7 @@ class Scheduler(SchedulerBase):
         self.S = s._replace(k=new)
 
     def _size_heaps(self, factor: int) -> None:
-        """Lay the leaves' heaps out anew; those that are full get `factor` times their room."""
+        """Lay out the leaves' heaps again; full heaps get `factor` times their room."""
         s = self.S
         leaves = [int(leaf) for leaf in s.leaves[: s.g[0]["n_leaves"]]]
         sizes = {}
@@ -192,7 +192,7 @@ class Scheduler(SchedulerBase):
     # ---- names
 
     def leaf_index(self, name: str) -> int | None:
-        """The slot of a leaf by its name, made if there is none; None if it cannot be a leaf."""
+        """Return the slot of a leaf by its name, creating it if needed; None if the name cannot be a leaf."""
         path = self.manager.leaf(name)
         if path is None:
             return None
@@ -201,7 +201,7 @@ class Scheduler(SchedulerBase):
         return self.queue_slots[path]
 
     def user_slot(self, leaf: int, name: str) -> int:
-        """A user's slot, made on first sight: the same in all leaves."""
+        """Return a user's slot, which is the same in all leaves; the first call creates it."""
         slot = self.users.get(name)
         if slot is not None:
             return slot
@@ -216,10 +216,10 @@ class Scheduler(SchedulerBase):
     def _user_limit(self, name: str) -> int:
         return 2**31 - 1 if self.mutations & st.MUT_USERLIMIT else self.manager.allocations.max_user_apps(name)
 
-    # ---- order
+    # ---- order of queues
 
     def order_queues(self) -> None:
-        """Begin the queues' order; keys are followed in time where they are straight lines between two changes."""
+        """Initialise the order of queues; time-varying keys are followed where they are linear between two changes."""
         S = self.S
         xg = S.xg[0]
         straight = not (xg["half_life_ms"] > 0 or xg["part_ms"] > 0 or xg["quantum"])
@@ -230,13 +230,13 @@ class Scheduler(SchedulerBase):
         seat_all(S)
 
     def keys_changed(self) -> None:
-        """Order queues anew after a policy has given them other keys."""
+        """Sort the queues again after a policy has changed their keys."""
         seat_all(self.S)
 
     # ---- queues
 
     def is_empty(self, path: str) -> bool:
-        """Whether no application is in a leaf."""
+        """Return whether a leaf has no application."""
         slot = self.queue_slots.get(path)
         if slot is None:
             return True
@@ -244,29 +244,29 @@ class Scheduler(SchedulerBase):
         return bool(q["n_run"] == 0 and q["n_nonrun"] == 0)
 
     def reload(self, allocations: AllocationFile) -> None:
-        """A new allocation file: shares change at the next update, who may run is looked at now."""
+        """Apply a new allocation file: shares change at the next update, runnability at once."""
         if self.mutations & st.MUT_RELOAD:
             return
         self.manager.load(allocations, is_empty=self.is_empty)
         self._sync()
         if self.manager.limit_ad_hoc():
-            # Hadoop has computed the steady shares before that.
+            # Hadoop computes the steady shares before this point.
             self._sync_but_steady()
         for name, slot in self.users.items():
             self.S.u[slot]["max_apps"] = self._user_limit(name)
         let_all_run(self.S, 0)
 
     def set_weights(self, weights: Mapping[int, float]) -> None:
-        """What a reload does that changes nothing but weights (queue slot -> float32), without its cost."""
+        """Do what a reload does that changes only weights (queue slot -> float32), at a lower cost."""
         reweigh(self.S.address, np.array(list(weights.items()), np.float64).reshape(-1, 2))
 
     def check(self) -> None:
-        """What Hadoop's reload thread does every 10 s: ad hoc queues that are empty go."""
+        """Do what Hadoop's reload thread does every 10 s: remove empty ad hoc queues."""
         before = self.manager.created()
         self.manager.check(is_empty=self.is_empty)
         if self.manager.created() == before:
             return
-        # Hadoop leaves steady shares as they are here, until a node or the file changes.
+        # Hadoop does not recompute steady shares here, but only when a node or the file changes.
         self._sync_but_steady()
 
     def _sync_but_steady(self) -> None:
@@ -278,7 +278,7 @@ class Scheduler(SchedulerBase):
             self.S.q[slot]["steady_mb"], self.S.q[slot]["steady_vcores"] = steady.get(path, (0, 0))
 
     def _sync(self) -> None:
-        """Bring the queue records in line with the queue manager's tree."""
+        """Update the queue records from the queue manager's tree."""
         tree = self.manager.tree()
         created = [path for path in self.manager.created() if path in tree]
         for path in [path for path in self.queue_slots if path not in tree]:
@@ -329,7 +329,7 @@ class Scheduler(SchedulerBase):
         cluster_changed(self.S)
 
     def _lay_out_turns(self, slots: list[int]) -> None:
-        """Room for each parent's tournament of its children; flat, for one of all leaves at the root."""
+        """Allocate each parent's tournament tree of its children; in flat mode, one of all leaves at the root."""
         q = self.S.q
         seat = zeros(len(q), st.SEAT)
         seat[: len(self.S.seat)] = self.S.seat

@@ -1,7 +1,7 @@
-"""Applications in the scheduler: they come, run or wait, and go.
+"""Applications in the Fair Scheduler: how they arrive, run or wait, and leave.
 
-Facts: FairScheduler.addApplicationAttempt/removeApplicationAttempt, MaxRunningAppsEnforcer of Hadoop 3.4.2. What they
-ask for is harness.sim.attempts' business, whose turn it is to run harness.sim.enforcer's.
+Follows FairScheduler.addApplicationAttempt/removeApplicationAttempt and MaxRunningAppsEnforcer of Hadoop 3.4.2. Asks
+are in harness.sim.attempts, the choice of the next application to run in harness.sim.enforcer.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -21,13 +21,13 @@ from harness.sim.kernel import kernel
 from harness.sim.lists import linked
 from harness.sim.waiting import can_run, no_longer_waits, wait
 
-#: A queue's applications that run.
+#: List of a queue's running applications.
 _into_running, _out_of_running = linked("run_head", "run_tail", "run_prev", "run_next")
 
 
 @kernel
 def name_key(app_id: int) -> int:
-    """A number that orders application ids as their names are ordered as text (application_<ts>_0001 ...)."""
+    """Return a number that sorts application ids as their names sort as text (application_<ts>_0001 ...)."""
     digits, scale = 4, 10000
     while app_id >= scale:
         digits += 1
@@ -40,13 +40,16 @@ def name_key(app_id: int) -> int:
 
 @kernel
 def remaining_app_slots(s: S, k: int) -> int:
-    """How many applications more a queue lets run (maxRunningApps)."""
+    """Return how many more applications a queue may run (maxRunningApps)."""
     return s.q[k].max_apps - s.q[k].n_run
 
 
 @kernel
 def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
-    """An ask's size as the scheduler takes it: up to minimum and increment, down to the largest allocation."""
+    """Return an ask's size as the scheduler accepts it.
+
+    Raised to minimum and increment, limited to the maximum allocation.
+    """
     g = s.g[0]
     top_mb, top_vcores = g.conf_max_mb, g.conf_max_vcores
     if g.max_by_nodes == 1 and g.node_max_known == 1:
@@ -63,7 +66,7 @@ def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
 
 @kernel
 def _count_running(s: S, leaf: int, more: int) -> None:
-    """One more (or less) application runs in a leaf. Fair shares are for queues in which one does."""
+    """Count one running application more (or less) in a leaf. Only queues with running applications get fair shares."""
     s.g[0].shares_dirty = max(s.g[0].shares_dirty, SOME_SHARES)
     p = leaf
     while p >= 0:
@@ -78,7 +81,7 @@ def _count_running(s: S, leaf: int, more: int) -> None:
 
 @kernel
 def start(s: S, i: int) -> None:
-    """The application becomes runnable."""
+    """Make the application runnable."""
     x = s.a[i]
     x.runnable = 1
     q = s.q[x.q]
@@ -95,7 +98,7 @@ def start(s: S, i: int) -> None:
 
 @kernel
 def starts(s: S, i: int, now: int) -> bool:
-    """Whether an application that waits may run; if so, it does."""
+    """Start an application that waits if it may run; return whether it was started."""
     x = s.a[i]
     if x.runnable == 1 or not can_run(s, x.q, x.user):
         return False
@@ -105,7 +108,7 @@ def starts(s: S, i: int, now: int) -> bool:
 
 @kernel
 def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
-    """An attempt of an application runs, or waits for others to end."""
+    """Start an attempt of an application, or let it wait for others to end."""
     g, x = s.g[0], s.a[i]
     begin_attempt(s, i, now)
     x.am_mb, x.am_vcores, x.demand_mb, x.demand_vcores, x.fair_mb, x.fair_vcores = 0, 0, 0, 0, 0, 0
@@ -122,17 +125,17 @@ def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
 
 @kernel
 def has_none_of(s: S, leaf: int, mb: int, vcores: int) -> bool:
-    """Whether a leaf may use nothing of a resource that is wanted."""
+    """Return whether a leaf's maximum is 0 for a requested resource."""
     q = s.q[leaf]
     return (q.max_mb == 0 and mb > 0) or (q.max_vcores == 0 and vcores > 0)
 
 
 @kernel
 def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int) -> int:
-    """An application arrives; its slot, or NEED_ROOM, or REJECTED.
+    """Add an application; return its slot, or NEED_ROOM, or REJECTED.
 
-    `managed`: it has an AM, which is its first container; `am_mb` < 0: the AM is not asked for here but by the first
-    `ask`. `app_id` < 1: the next number.
+    `managed`: it has an AM, which is its first container. `am_mb` < 0: the first `ask` requests the AM's container, not
+    this call. `app_id` < 1: use the next number.
     """
     g, q = s.g[0], s.q[leaf]
     if g.n_free_app < 1 or g.n_free_r < 1 or q.n_run + q.n_nonrun + 1 > q.heap_cap:
@@ -153,7 +156,7 @@ def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: in
 
 @kernel
 def stops_running(s: S, i: int) -> None:
-    """A runnable application leaves its queue's and its user's lists."""
+    """Remove a runnable application from the lists of its queue and its user."""
     x = s.a[i]
     q = s.q[x.q]
     _out_of_running(s.a, q, i)
@@ -168,7 +171,7 @@ def stops_running(s: S, i: int) -> None:
 
 @kernel
 def leave(s: S, i: int, now: int) -> None:
-    """An attempt that has ended goes out of its queue's and its user's lists."""
+    """Remove an attempt that has ended from the lists of its queue and its user."""
     x = s.a[i]
     x.alive = 0
     place(s, i)

@@ -1,7 +1,7 @@
-"""The walk down the queue tree that gives a node's free space to somebody.
+"""The walk down the queue tree that assigns a node's free space.
 
-Facts: FSParentQueue/FSLeafQueue.assignContainer, FSAppAttempt.assignContainer and its like, FairScheduler
-.attemptScheduling of Hadoop 3.4.2, for asks without locality. Answers: 0 nothing, 1 assigned, 2 reserved.
+Follows FSParentQueue/FSLeafQueue.assignContainer, FSAppAttempt.assignContainer and related methods, and FairScheduler
+.attemptScheduling of Hadoop 3.4.2, for asks without locality. Return codes: 0 nothing, 1 assigned, 2 reserved.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -36,7 +36,10 @@ NOTHING, TAKEN, HELD = 0, 1, 2
 
 @kernel
 def _fulfil_preempted(s: S, i: int, ni: int, mb: int, vcores: int) -> None:
-    """FSSchedulerNode.allocateContainer: what was preempted here for this application is paid out."""
+    """FSSchedulerNode.allocateContainer.
+
+    Reduce what was preempted on this node for this application by its new container.
+    """
     p = find_preempted(s, ni, i)
     if p < 0:
         return
@@ -76,7 +79,7 @@ def _allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> None:
 
 @kernel
 def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
-    """Application i's ask r on this node: a container if it fits, else perhaps a reservation."""
+    """Serve application i's ask r on this node with a container if it fits, else perhaps with a reservation."""
     g, ask, node = s.g[0], s.r[r], s.n[ni]
     if ask.mb <= node.avail_mb and ask.vcores <= node.avail_vcores:
         _allocate(s, i, r, ni, now, reserved)
@@ -110,7 +113,7 @@ def _usable(s: S, i: int, r: int, ni: int) -> bool:
 
 @kernel
 def serve_app(s: S, i: int, ni: int, now: int) -> int:
-    """FSAppAttempt.assignContainer: only the first ask that this node could ever hold is tried."""
+    """FSAppAttempt.assignContainer: try only the first ask that this node could ever hold."""
     if over_am_share(s, i):
         return NOTHING
     r = s.a[i].req_head
@@ -123,7 +126,10 @@ def serve_app(s: S, i: int, ni: int, now: int) -> int:
 
 @kernel
 def _serve_ltrf(s: S, leaf: int, ni: int, now: int) -> int:
-    """Applications of a leaf by A.key, ascending (ties: start time, name); both heaps are scanned as plain lists."""
+    """Serve a leaf's applications by ascending A.key (ties: start time, name).
+
+    Both heaps are scanned as plain lists.
+    """
     refresh_app_keys(s, leaf, now)
     q = s.q[leaf]
     n = 0
@@ -148,10 +154,13 @@ def _serve_ltrf(s: S, leaf: int, ni: int, now: int) -> int:
 
 @kernel
 def _serve_leaf(s: S, leaf: int, ni: int, now: int) -> int:
-    """FSLeafQueue.assignContainer: applications in the policy's order until one takes or holds the node."""
+    """FSLeafQueue.assignContainer.
+
+    Try applications in the policy's order until one gets a container or reserves the node.
+    """
     q, node = s.q[leaf], s.n[ni]
     if q.n_reservable == 0 and (node.avail_mb < q.ask_min_mb or node.avail_vcores < q.ask_min_vcores):
-        return NOTHING  # nobody's ask fits, nobody may reserve
+        return NOTHING  # no application's ask fits, and none may reserve
     if q.policy == LTRF:
         return _serve_ltrf(s, leaf, ni, now)
     ties = s.g[0].mutations & MUT_TIES == 0
@@ -174,13 +183,13 @@ def _serve_leaf(s: S, leaf: int, ni: int, now: int) -> int:
     for k in range(tried):
         heap_insert(s, s.work[k] & 0xFFFFFFFF, s.work[k] >> 40)
     if tried > 0 and answer != NOTHING:
-        seat(s, leaf)  # what has changed it did so while those were out of their heaps
+        seat(s, leaf)  # changes occurred while these applications were out of their heaps
     return answer
 
 
 @kernel
 def _waits(s: S, leaf: int, ni: int) -> bool:
-    """LTYARN Algorithm 1, line 13: whether the leaf whose turn it is could be given something here, were there room."""
+    """LTYARN Algorithm 1, line 13: return whether the chosen leaf could get something on this node, if it had room."""
     if s.xg[0].waits == 0:
         return False
     i = s.q[leaf].run_head
@@ -197,7 +206,7 @@ def _waits(s: S, leaf: int, ni: int) -> bool:
 
 @kernel
 def _is_held(s: S, p: int) -> bool:
-    """Whether a queue above p is over its maximum (those in a tournament of their own are not)."""
+    """Return whether a queue above p exceeds its maximum (queues in a tournament of their own are not checked)."""
     p = s.q[p].parent
     while p >= 0:
         if not within_max(s, p):
@@ -208,7 +217,7 @@ def _is_held(s: S, p: int) -> bool:
 
 @kernel
 def _turn(s: S, v: int, p: int, lifted: int, now: int) -> int:
-    """The child of p that is tried next, or -1; a lifted leaf and those above it come before their like."""
+    """Return the child of p that is tried next, or -1. A lifted leaf and its ancestors precede their siblings."""
     c = next_turn(s, v, p, now)
     if lifted < 0 or c < 0:
         return c
@@ -220,7 +229,7 @@ def _turn(s: S, v: int, p: int, lifted: int, now: int) -> int:
 
 @kernel
 def serve_root(s: S, ni: int, now: int) -> int:
-    """FSParentQueue.assignContainer from the root: one container, or one reservation, or nothing."""
+    """FSParentQueue.assignContainer from the root: assign one container, or make one reservation, or nothing."""
     g, node = s.g[0], s.n[ni]
     if s.q[0].n_cand == 0 or not within_max(s, 0):
         return NOTHING
@@ -228,7 +237,7 @@ def serve_root(s: S, ni: int, now: int) -> int:
     if v < 0:
         return NOTHING
     if s.g[0].order_mode != STOCK and s.xg[0].waits == 1:
-        v = view_of(s, 1 << 62, 1 << 62)  # whoever's turn it is, also where its task does not fit
+        v = view_of(s, 1 << 62, 1 << 62)  # the queue with the turn, even if its task does not fit
         if v < 0:
             return NOTHING
     keyed, flat = g.order_mode != STOCK, g.order_mode == KEYED_FLAT
@@ -256,7 +265,7 @@ def serve_root(s: S, ni: int, now: int) -> int:
 
 @kernel
 def _clean_preempted(s: S, ni: int) -> None:
-    """FSSchedulerNode.cleanupPreemptionList: forget those who are gone or no longer starved."""
+    """FSSchedulerNode.cleanupPreemptionList: forget applications that have ended or no longer starve."""
     node = s.n[ni]
     p = node.pre_head
     while p >= 0:
@@ -276,7 +285,7 @@ def _clean_preempted(s: S, ni: int) -> None:
 
 @kernel
 def _serve_preempted(s: S, ni: int, now: int) -> int:
-    """FairScheduler.assignPreemptedContainers: first those for whom containers were killed here."""
+    """FairScheduler.assignPreemptedContainers: first serve the applications for which containers were killed here."""
     _clean_preempted(s, ni)
     n, p = 0, s.n[ni].pre_head
     while p >= 0:
@@ -300,7 +309,10 @@ def _serve_preempted(s: S, ni: int, now: int) -> int:
 
 @kernel
 def _serve_reserved(s: S, ni: int, now: int) -> int:
-    """FSAppAttempt.assignReservedContainer: -1 not valid any more, else the number of containers assigned (0, 1)."""
+    """FSAppAttempt.assignReservedContainer.
+
+    Return -1 if the reservation is invalid, else the number assigned (0, 1).
+    """
     node = s.n[ni]
     i = node.res_app
     r = find_ask(s.r, s.a[i], node.res_priority, node.res_alloc_id)
@@ -314,7 +326,7 @@ def _serve_reserved(s: S, ni: int, now: int) -> int:
 
 @kernel
 def attempt(s: S, ni: int, now: int) -> int:
-    """FairScheduler.attemptScheduling on a node; the number of containers assigned."""
+    """FairScheduler.attemptScheduling on a node; return the number of containers assigned."""
     g, node = s.g[0], s.n[ni]
     total = 0
     if node.pre_head >= 0:

@@ -1,7 +1,7 @@
-"""What a change of an application's containers, asks and reservations means for its queues.
+"""Updates queues after a change of an application's containers, asks or reservations.
 
-Facts: FSAppAttempt.containerCompleted/reserve/unreserve, FSSchedulerNode of Hadoop 3.4.2. What changes is
-harness.sim.attempts' business.
+Follows FSAppAttempt.containerCompleted/reserve/unreserve and FSSchedulerNode of Hadoop 3.4.2. The change itself is made
+in harness.sim.attempts.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -16,14 +16,14 @@ from harness.sim.fair.turns import seat_late, seat_path
 from harness.sim.kernel import kernel
 from harness.sim.lists import chained, pool
 
-#: Resources preempted on a node, by whom they are for.
+#: List of resources preempted on a node, one record for each beneficiary.
 _out_of_preempted = chained("pre_head", "next")
 take_preempted, _free_preempted = pool("free_p", "next", "n_free_p")
 
 
 @kernel
 def mark_dirty(s: S, i: int) -> None:
-    """The next update looks at this application's demand."""
+    """Let the next update recompute this application's demand."""
     if s.a[i].dirty == 0:
         s.a[i].dirty = s.g[0].dirty_head + 2
         s.g[0].dirty_head = i
@@ -31,7 +31,7 @@ def mark_dirty(s: S, i: int) -> None:
 
 @kernel
 def mark_asks(s: S, leaf: int) -> None:
-    """The next update looks for the leaf's smallest ask."""
+    """Let the next update recompute the leaf's smallest ask."""
     if s.q[leaf].asks_dirty == 0:
         s.q[leaf].asks_dirty = s.g[0].asks_head + 2
         s.g[0].asks_head = leaf
@@ -39,14 +39,14 @@ def mark_asks(s: S, leaf: int) -> None:
 
 @kernel
 def used(s: S, i: int) -> None:
-    """An application uses more or less than before."""
+    """Update the order after an application's usage has changed."""
     seat_path(s, s.a[i].q)
     mark_dirty(s, i)
 
 
 @kernel
 def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
-    """Outstanding asks of an application and its leaf, in resources."""
+    """Change the outstanding resources of an application and its leaf."""
     x = s.a[i]
     x.pending_mb += mb
     x.pending_vcores += vcores
@@ -65,7 +65,7 @@ def drop_ask(s: S, i: int, r: int) -> None:
 
 @kernel
 def find_preempted(s: S, ni: int, i: int) -> int:
-    """The record of what was preempted on a node for application i's attempt, or -1."""
+    """Return the record of what was preempted on a node for application i's attempt, or -1."""
     p = s.n[ni].pre_head
     while p >= 0 and (s.p[p].app != i or s.p[p].serial != s.a[i].serial):
         p = s.p[p].next
@@ -74,7 +74,7 @@ def find_preempted(s: S, ni: int, i: int) -> int:
 
 @kernel
 def unlink_preempted(s: S, ni: int, p: int) -> None:
-    """Take a record out of a node's list of resources preempted for somebody."""
+    """Remove a record from a node's list of resources preempted for an application."""
     _out_of_preempted(s.p, s.n[ni], p)
     _free_preempted(s.p, s.g[0], p)
 
@@ -103,7 +103,7 @@ def drop_reservations(s: S, i: int, now: int) -> None:
 
 @kernel
 def freed(s: S, c: int) -> None:
-    """A container is complete: its application may have its turn earlier."""
+    """Update the order after a container has completed: its application may now be tried earlier."""
     g, x = s.g[0], s.c[c]
     if x.marked == 1:
         x.marked = 0
@@ -115,7 +115,7 @@ def freed(s: S, c: int) -> None:
 
 @kernel
 def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
-    """An application has said how many containers of a size it wants."""
+    """Update the leaf after an application has changed the number of containers that it asks for."""
     g, x = s.g[0], s.a[i]
     if count > 0:
         if mb >= g.reserve_mb or vcores >= g.reserve_vcores:
@@ -127,7 +127,7 @@ def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
 
 @kernel
 def lower_bounds(s: S, i: int, mb: int, vcores: int) -> None:
-    """An ask of this size may be outstanding in application i's leaf."""
+    """Lower the bounds of application i's leaf to the size of a new ask."""
     q = s.q[s.a[i].q]
     lower = False
     p = s.a[i].q

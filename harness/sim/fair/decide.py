@@ -1,9 +1,10 @@
 """Decision scripts for the Fair Scheduler.
 
-Smallest and largest allocation: the scheduler takes these two from Hadoop's resource types, which are read once from
-configuration *files*. The oracle has none, so ``yarn.scheduler.minimum-allocation-*`` and ``maximum-allocation-*`` in a
-script's ``conf`` have no effect there, nor here: 1024 MB and 1 vcore, 8192 MB and 4 vcores hold. With the option
-``"resource_types": "conf"`` they count, as in an RM whose yarn-site.xml has them.
+The scheduler takes the minimum and maximum allocation from Hadoop's resource types, which are read once from
+configuration *files*. The oracle has no such files, so ``yarn.scheduler.minimum-allocation-*`` and
+``maximum-allocation-*`` in a script's ``conf`` have no effect in the oracle or here: the values are 1024 MB and 1
+vcore, 8192 MB and 4 vcores. With the option ``"resource_types": "conf"`` the properties take effect, as in an RM whose
+yarn-site.xml has them.
 """
 
 from __future__ import annotations
@@ -91,7 +92,10 @@ class FairDecider(Decider):
         self._call(fs_preempt.preempt_pass, self.now)
 
     def _submit(self, event: Event, leaf: int, user: str, *application: int) -> int:
-        """Its slot, or REJECTED. Given are whether it has an AM, that one's MB and vcores (-1: none), its id."""
+        """Submit an application; return its slot, or REJECTED.
+
+        Parameters: AM or not, its MB and vcores (-1: none), its id.
+        """
         return self._call(fs_apps.add_app, leaf, self.sched.user_slot(leaf, user), *application, self.now)
 
     def _refuses(self, app: App, requests: list[tuple[int, int, int]]) -> bool:
@@ -116,7 +120,7 @@ class FairDecider(Decider):
         return {**resources(a, "fair", "usage", "demand"), "runnable": bool(a["runnable"])}
 
     def _queues(self) -> dict[str, Any]:
-        """Path -> the queue's figures."""
+        """Return the values of each queue by its path."""
         s = self.sched.S
         queues: dict[str, Any] = {}
         slots = sorted(int(slot) for slot in s.order)

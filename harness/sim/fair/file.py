@@ -1,4 +1,4 @@
-"""The allocation file, the Fair Scheduler's own, as a simulation takes it."""
+"""Reads the allocation file, the Fair Scheduler's own file, for a simulation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from harness.model.resources import Resource
     from harness.sim.setup import SimSetup
 
-#: A resource of another kind than memory and vcores in an allocation file.
+#: Pattern of a resource in an allocation file other than memory and vcores.
 _OTHER_RESOURCE = re.compile(r"(?<![\w./-])([a-zA-Z][\w.-]*/[\w.-]+)\s*=")
 _FAIR = "yarn.scheduler.fair."
 _UNDECLARED = ("allow-undeclared-pools", "user-as-default-queue")
@@ -36,7 +36,7 @@ class FairFile(SchedulerFile):
 
     @classmethod
     def read(cls, data: bytes, source: str, conf: Mapping[str, str]) -> tuple[Self, list[Dropped]]:
-        """Leave out resources beside memory and vcores, and reservations."""
+        """Read the file, leaving out reservations and resources other than memory and vcores."""
         conf = dict(conf)
         text = data.decode("utf-8", "replace")
         types = list(dict.fromkeys(_OTHER_RESOURCE.findall(text)))
@@ -75,12 +75,12 @@ class FairFile(SchedulerFile):
         return [queue.path for queue in QueueManager(self.allocations).tree().leaves()]
 
     def weights(self) -> dict[str, float]:
-        """The queues' weights, within what a policy may write."""
+        """Return the queues' weights, clamped to the range that a policy may write."""
         tree = QueueManager(self.allocations).tree()
         return {q.path: 1.0 if q.parent is None else _weight(q.path, q.weight, self.path) for q in tree}
 
     def counts_vcores(self) -> bool:
-        """Where root's policy is ``drf``."""
+        """Return whether vcores count: the policy of root is ``drf``."""
         return self.allocations.scheduling_policy(ROOT) == "drf"
 
     def _with_weights(self, weights: Mapping[str, float], cluster: Resource) -> Self:
@@ -90,7 +90,7 @@ class FairFile(SchedulerFile):
         return replace(self, allocations=replace(self.allocations, settings=settings))
 
     def placing(self) -> Placing:
-        """By the file's queuePlacementPolicy."""
+        """Return the placement by the file's queuePlacementPolicy."""
         flags = {name: str(self.conf.get(_FAIR + name, "true")).strip().lower() != "false" for name in _UNDECLARED}
         return FairPlacing(
             QueueManager(self.allocations),
@@ -99,7 +99,7 @@ class FairFile(SchedulerFile):
         )
 
     def with_created(self, placing: Placing) -> Self:
-        """With ad hoc queues as configured ones, which keep their parents' limit for them."""
+        """Return the file with ad hoc queues as configured queues, with the limits that their parents have for them."""
         assert isinstance(placing, FairPlacing)
         if self.place == "spread":
             return self
@@ -122,7 +122,7 @@ class FairFile(SchedulerFile):
 
     @classmethod
     def written(cls, setup: SimSetup) -> tuple[SimSetup, str]:
-        """With root's settings written out, and numbers as float32, as reading any file gives them."""
+        """Return the file with root's settings written out, and numbers as float32, as any reading of it gives them."""
         allocations = in_float32(setup.allocations)
         setup = replace(setup, allocations=allocations)
         root = QueueSettings(
@@ -135,7 +135,7 @@ class FairFile(SchedulerFile):
 
     @classmethod
     def put_in(cls, setup: SimSetup, text: str, source: str) -> SimSetup:
-        """With the file's queues."""
+        """Put the file's queues into the experiment."""
         return replace(setup, allocations=parse_allocations(text, source=source))
 
 
@@ -146,7 +146,7 @@ def _weight(path: str, weight: float, source: str) -> float:
 
 
 def _rendered(file: AllocationFile) -> str:
-    """The text of a file without what was dropped; "" where a setting cannot be written."""
+    """Return the text of a file without the dropped settings; "" where a setting cannot be written."""
     try:
         return render_allocations(file)
     except InputError:

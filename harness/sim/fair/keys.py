@@ -1,4 +1,4 @@
-"""Keys of queues before a choice: by accumulated resources, over a horizon, by arrival; and who has waited too long.
+"""Computes queue keys before a choice: accumulated resources, horizon, arrival; and which leaf has waited too long.
 
 Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.11)-(5.16).
 """
@@ -13,7 +13,7 @@ from harness.sim.kernel import kernel
 from harness.sim.longterm_kernels import counted_rate, measured, roll_rounds, sum_up, total_of
 from harness.sim.longterm_state import RULE_ACCUMULATED, RULE_ARRIVAL, RULE_HORIZON, RULE_USER
 
-#: Key of a queue that is to come last.
+#: Key of a queue that comes last.
 LAST = 1e300
 #: Key of a starved leaf and its path.
 FIRST = -1.0
@@ -21,19 +21,20 @@ FIRST = -1.0
 
 @kernel
 def refresh_keys(s: Any, now: int) -> Any:
-    """Before a choice: Q.key of every queue, unless keys move by themselves; smaller is served first.
+    """Compute Q.key of every queue before a choice, unless keys vary with time; a smaller key is served first.
 
-    The leaf that is to come first with its path, or -1: where keys move it is not written into them.
+    Returns the leaf that is lifted to the front, with its ancestors, or -1. Time-varying keys do not contain this
+    lifting; other keys do.
     """
     xg = s.xg[0]
     roll_rounds(s, now)
     rule = xg.rule
-    # Where all leaves are compared at once, the one to be lifted comes first of those that may grow anyway.
+    # If all leaves are compared at once, the leaf to be lifted already is the first one that may grow.
     lifts = xg.t_wait_ms >= 0 and not (xg.flat == 1 and rule == RULE_ACCUMULATED)
     if s.g[0].moving == 1:
         return _starved(s, now) if lifts else -1
     if rule == RULE_USER:
-        return -1  # made before the heartbeat
+        return -1  # computed before the heartbeat
     if rule == RULE_ACCUMULATED:
         _accumulated_keys(s, now)
     elif rule == RULE_HORIZON:
@@ -65,7 +66,10 @@ def _accumulated_keys(s: Any, now: int) -> Any:
 
 @kernel
 def _horizon_keys(s: Any) -> Any:
-    """Allocation over the water-filled part; who has no part comes after all others, by allocation."""
+    """Set keys to allocation / water-filled part.
+
+    Queues without a part come after all others, ordered by allocation.
+    """
     xg = s.xg[0]
     for i in range(s.g[0].n_leaves):
         leaf = s.leaves[i]
@@ -78,7 +82,7 @@ def _horizon_keys(s: Any) -> Any:
 
 @kernel
 def _arrival_keys(s: Any) -> Any:
-    """The earliest application below a queue that still asks for containers."""
+    """Set keys to the arrival of the earliest application below a queue that still asks for containers."""
     for i in range(s.xg[0].n):
         s.q[i].key = LAST
     for i in range(s.g[0].n_leaves):
@@ -99,7 +103,7 @@ def _arrival_keys(s: Any) -> Any:
 
 @kernel
 def _lift_starved(s: Any, now: int) -> Any:
-    """LTYARN Algorithm 2: the demanding leaf with the least counted / weight comes first if it has waited T_wait."""
+    """LTYARN Algorithm 2: lift the demanding leaf with the least counted / weight if it has waited for T_wait."""
     best = -1
     least = 0.0
     for i in range(s.g[0].n_leaves):
@@ -125,7 +129,7 @@ def _lift_starved(s: Any, now: int) -> Any:
 
 @kernel
 def _starved(s: Any, now: int) -> Any:
-    """`_lift_starved` where keys move: the leaf to be lifted, or -1."""
+    """Return the leaf that `_lift_starved` would lift, or -1, where keys vary with time."""
     g = s.g[0]
     found = latest(s, now)
     while found >= 0 and not may_grow(s, found):
@@ -144,7 +148,7 @@ def _starved(s: Any, now: int) -> Any:
 
 @kernel
 def counted_anew(s: Any, leaf: int) -> None:
-    """A leaf is counted at another rate from here on: where keys move, so does its own."""
+    """Update a leaf's time-varying key after a change of the rate at which its resources are counted."""
     if s.g[0].moving == 1:
         x = s.x[leaf]
         seat_counted(s, leaf, x.counted + x.phi, max(x.t_ms, s.xg[0].round_start_ms), counted_rate(s, leaf))

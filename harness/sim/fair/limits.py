@@ -1,7 +1,7 @@
-"""What limits let a queue have: maxima of resources, masters of applications, and whose ask has been seen.
+"""What limits allow a queue to get: maxima of resources, AM shares, and asks that the last update has seen.
 
-Facts: FSQueue.fitsInMaxShare, FSLeafQueue.canRunAppAM and fetchAppsWithDemand, FSAppAttempt.isOverAMShareLimit of
-Hadoop 3.4.2. The plugin inside the ResourceManager asks Hadoop the same (yarn-policy/, LeafView.mayGrow).
+Follows FSQueue.fitsInMaxShare, FSLeafQueue.canRunAppAM and fetchAppsWithDemand, and FSAppAttempt.isOverAMShareLimit of
+Hadoop 3.4.2. The plugin in the ResourceManager asks Hadoop the same question (yarn-policy/, LeafView.mayGrow).
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -18,14 +18,17 @@ from harness.sim.kernel import kernel
 
 @kernel
 def within_max(s: S, p: int) -> bool:
-    """Whether a queue is not over its maximum."""
+    """Return whether a queue does not exceed its maximum."""
     q = s.q[p]
     return q.usage_mb <= q.max_mb and q.usage_vcores <= q.max_vcores
 
 
 @kernel
 def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
-    """FSQueue.fitsInMaxShare: whether so much more keeps the leaf and its ancestors within their maxima."""
+    """FSQueue.fitsInMaxShare.
+
+    Return whether the leaf and its ancestors stay within their maxima with this much more.
+    """
     p = leaf
     while p >= 0:
         q = s.q[p]
@@ -37,7 +40,7 @@ def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
 
 @kernel
 def can_run_am(s: S, leaf: int, mb: int, vcores: int) -> bool:
-    """FSLeafQueue.canRunAppAM: whether one more AM of this size keeps the queue within its maxAMShare."""
+    """FSLeafQueue.canRunAppAM: return whether one more AM of this size keeps the queue within its maxAMShare."""
     q = s.q[leaf]
     if abs(q.max_am_share - np.float32(-1.0)) < 0.0001:
         return True
@@ -64,7 +67,7 @@ def over_am_share(s: S, i: int) -> bool:
 
 @kernel
 def _am_held(s: S, leaf: int) -> bool:
-    """Whether the AM share surely lets no master of this leaf in that waits for one, and all do."""
+    """Return whether all of the leaf's applications wait for an AM, and the AM share surely admits none of them."""
     q = s.q[leaf]
     if q.heap0_n > 0 or abs(q.max_am_share - np.float32(-1.0)) < 0.0001:
         return False
@@ -76,7 +79,7 @@ def _am_held(s: S, leaf: int) -> bool:
 
 @kernel
 def is_open(s: S, k: int) -> bool:
-    """Whether limits let some ask below a queue be given something."""
+    """Return whether limits allow some ask below a queue to be served."""
     q = s.q[k]
     return (
         (q.leaf == 0 or q.n_cand > 0)
@@ -88,10 +91,10 @@ def is_open(s: S, k: int) -> bool:
 
 @kernel
 def may_grow(s: S, leaf: int) -> bool:
-    """Whether a leaf would be given a container now, were there room for what it asks on some node.
+    """Return whether a leaf would get a container now if some node had room for its asks.
 
-    Not where every application that asks is held back by a limit on running applications or on their masters, has asked
-    since the last update only, or asks for more than the maxima of its leaf and of those above it leave.
+    It would not if each of its asking applications waits for a limit on running applications or on AMs, has asked only
+    since the last update, or asks for more than the maxima of the leaf and its ancestors leave.
     """
     if not is_open(s, leaf):
         return False

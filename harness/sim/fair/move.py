@@ -1,7 +1,7 @@
-"""An application moves to another leaf queue, with what it holds and asks for.
+"""Moves an application to another leaf queue, with its containers and asks.
 
-Facts: FairScheduler.moveApplication, verifyMoveDoesNotViolateConstraints and executeMove of Hadoop 3.4.2, among them
-that the AM's part of a running application leaves the old leaf's AM usage and does not join the new one's.
+Follows FairScheduler.moveApplication, verifyMoveDoesNotViolateConstraints and executeMove of Hadoop 3.4.2. As there,
+the AM of a running application leaves the old leaf's AM usage and is not added to the new leaf's.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -22,7 +22,7 @@ from harness.sim.waiting import can_run, no_longer_waits, wait
 
 @kernel
 def _violates(s: S, i: int, target: int) -> bool:
-    """Whether a queue from `target` up to the lowest common ancestor has no room for a running application."""
+    """Return whether a queue between `target` and the lowest common ancestor has no room for a running application."""
     x = s.a[i]
     p = target
     while p >= 0:
@@ -42,7 +42,7 @@ def _violates(s: S, i: int, target: int) -> bool:
 
 @kernel
 def move_app(s: S, i: int, target: int, now: int) -> int:
-    """Application i goes to the leaf `target`; 0, or IGNORED, NEED_ROOM, REJECTED (a limit is in the way)."""
+    """Move application i to the leaf `target`; return 0, IGNORED, NEED_ROOM, or REJECTED (a limit forbids it)."""
     x = s.a[i]
     if x.alive == 0:
         return IGNORED
@@ -58,7 +58,7 @@ def move_app(s: S, i: int, target: int, now: int) -> int:
     runs = was_runnable or can_run(s, target, x.user)
     settle(s, old, now)
     settle(s, target, now)
-    # Out of the old leaf's heap and counts; `place` looks at `alive`.
+    # Remove it from the old leaf's heap and counts; `place` checks `alive`.
     x.alive = 0
     place(s, i)
     if was_runnable:

@@ -1,6 +1,6 @@
-"""What a change of the cluster does to the queues, and whether a node's heartbeat can do anything.
+"""Applies a change of the cluster to the queues, and tells whether a node's heartbeat can have an effect.
 
-What nodes tell is harness.sim.nodes' business.
+What the nodes report is handled in harness.sim.nodes.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -23,7 +23,7 @@ _INT_MAX = 2**31 - 1
 
 @kernel
 def resolve_limits(s: S) -> None:
-    """Maximum shares, those in per cent of the cluster included: never below the minimum (FSQueue.getMaxShare)."""
+    """Resolve maximum shares, including percentages of the cluster; never below the minimum (FSQueue.getMaxShare)."""
     g = s.g[0]
     for k in range(g.n_queues):
         q = s.q[s.order[k]]
@@ -36,7 +36,7 @@ def resolve_limits(s: S) -> None:
 
 @kernel
 def cluster_changed(s: S) -> None:
-    """After a node has come or gone, or the queues have changed: limits, steady shares, everybody's place."""
+    """Update limits, steady shares and all positions after a change of the nodes or the queues."""
     g = s.g[0]
     resolve_limits(s)
     allowed = np.int64(np.ceil(np.float32(g.n_nodes) * g.reservable_ratio))
@@ -54,7 +54,7 @@ def cluster_changed(s: S) -> None:
 
 @kernel
 def joined(s: S, ni: int) -> None:
-    """A node has come; nothing is preempted there for anybody."""
+    """Add a node; nothing is preempted on it for an application."""
     g, node = s.g[0], s.n[ni]
     node.pre_head, node.pre_mb, node.pre_vcores = -1, 0, 0
     g.nodes_peak = max(g.nodes_peak, g.n_nodes)
@@ -62,14 +62,14 @@ def joined(s: S, ni: int) -> None:
 
 @kernel
 def leaves(s: S, ni: int) -> None:
-    """A node is about to be lost; nobody is promised anything there any more."""
+    """Drop what was preempted for applications on a node that is about to be lost."""
     while s.n[ni].pre_head >= 0:
         unlink_preempted(s, ni, s.n[ni].pre_head)
 
 
 @kernel
 def changed(s: S, now: int) -> None:
-    """A node has come or gone. Shares change at the next update."""
+    """Update the cluster after a node has joined or left. Shares change at the next update."""
     g, root = s.g[0], s.q[0]
     root.steady_mb, root.steady_vcores = g.cluster_mb, g.cluster_vcores
     cluster_changed(s)
@@ -78,22 +78,23 @@ def changed(s: S, now: int) -> None:
 
 @kernel
 def most_rounds(s: S, ni: int) -> int:
-    """How many containers one heartbeat may assign, whatever is asked for and free."""
+    """Return how many containers one heartbeat may assign at most, whatever is asked for and free."""
     return _INT_MAX if s.g[0].assign_multiple == 1 or s.n[ni].pre_head >= 0 else 1
 
 
 @kernel
 def overcommitted(s: S, mb: int, vcores: int) -> bool:
-    """Whether a node whose free resources are these has given out more than it has.
+    """Return whether a node with these free resources has allocated more than it has.
 
-    The Fair Scheduler asks the DefaultResourceCalculator, which looks at memory alone, whatever the queues' policies.
+    The Fair Scheduler uses the DefaultResourceCalculator here, which compares memory only, whatever the queues'
+    policies.
     """
     return mb < 0
 
 
 @kernel
 def can_skip(s: S, ni: int) -> bool:
-    """Whether a heartbeat of this node now would change nothing, so that it may be left out altogether."""
+    """Return whether a heartbeat of this node would change nothing now, so that it can be skipped."""
     node = s.n[ni]
     if node.n_launch > 0 or node.n_done > 0 or node.res_app >= 0 or node.pre_head >= 0:
         return False

@@ -1,9 +1,9 @@
-"""Which application comes first: the scheduling policies' comparators, and the heaps that keep a leaf's order.
+"""Order of applications: the comparators of the scheduling policies, and the heaps that keep a leaf's order.
 
-Facts: FairSharePolicy, DominantResourceFairnessPolicy (two resources), FifoPolicy of Hadoop 3.4.2. Hadoop sorts all
+Follows FairSharePolicy, DominantResourceFairnessPolicy (two resources), FifoPolicy of Hadoop 3.4.2. Hadoop sorts all
 applications with demand into a TreeSet at each assignment; here each leaf keeps two heaps under the same comparator,
-one of applications that may be given containers and one of those whose AM does not run yet, and what the TreeSet's
-iteration would give first is on top of one of the two.
+one of applications that may get containers and one of applications whose AM does not run yet. The first element of
+Hadoop's TreeSet is at the top of one of the two.
 
 Applications without an outstanding ask are left out of the heaps although Hadoop's stale demand may show them: Hadoop
 gets nothing from them and goes on to the next.
@@ -24,7 +24,7 @@ from harness.sim.kernel import kernel
 
 @kernel
 def app_before(a: np.ndarray, i: int, j: int, ties: bool) -> bool:
-    """Whether application i is tried before j of the same leaf (keys, then start time, then name)."""
+    """Return whether application i is tried before j of the same leaf (by keys, then start time, then name)."""
     x, y = a[i], a[j]
     if x.k0 != y.k0:
         return x.k0 < y.k0
@@ -55,7 +55,7 @@ def _up(a: np.ndarray, heap: np.ndarray, off: int, pos: int, ties: bool) -> int:
 
 @kernel
 def _second_first(a: np.ndarray, i: int, j: int, ties: bool) -> int:
-    """`app_before` of j and i, as 0 or 1 and without a branch: which of two is first, no processor can foresee."""
+    """Return `app_before` of j and i as 0 or 1, without a branch, because a processor cannot predict the result."""
     x, y = a[i], a[j]
     same0, same1, same2 = x.k0 == y.k0, x.k1 == y.k1, (x.start_ms == y.start_ms) & ties
     named = ((y.name_key < x.name_key) & ties) | ((y.name_key > x.name_key) & (not ties))
@@ -85,7 +85,7 @@ def _down(a: np.ndarray, heap: np.ndarray, off: int, n: int, pos: int, ties: boo
 
 @kernel
 def heap_insert(s: S, i: int, which: int) -> None:
-    """Put application i into one of its leaf's heaps (0 ready, 1 waiting for its AM); it must be in none."""
+    """Insert application i into one of its leaf's heaps (0 ready, 1 waiting for its AM); it must be in neither."""
     ties = s.g[0].mutations & MUT_TIES == 0
     q = s.q[s.a[i].q]
     if which == 0:
@@ -121,7 +121,7 @@ def heap_remove(s: S, i: int) -> None:
 
 @kernel
 def _set_keys(s: S, i: int) -> int:
-    """What an application is ordered by; -1 if that has become less, 1 if more, 0 if it is as it was."""
+    """Set the key of an application; return -1 if it decreased, 1 if it increased, 0 if it is unchanged."""
     g, x = s.g[0], s.a[i]
     q = s.q[x.q]
     k0, k1 = x.k0, x.k1
@@ -145,7 +145,7 @@ def _set_keys(s: S, i: int) -> int:
 
 @kernel
 def _set_reservable(s: S, i: int, present: bool) -> None:
-    """Keep count of the applications that could reserve a node, so that full nodes need not try anybody."""
+    """Count the applications that could reserve a node, so that full nodes can be skipped if there are none."""
     from_before = s.a[i].reservable
     x = s.a[i]
     now_is = 0
@@ -165,7 +165,7 @@ def _set_reservable(s: S, i: int, present: bool) -> None:
 
 @kernel
 def place(s: S, i: int) -> None:
-    """Bring application i's place in its leaf's heaps up to date after anything about it has changed."""
+    """Update application i's position in its leaf's heaps after any change of the application."""
     ties = s.g[0].mutations & MUT_TIES == 0
     x = s.a[i]
     invalidate(s, x.q)
@@ -229,7 +229,7 @@ def _sign(x: float) -> int:
 
 @kernel
 def compare(s: S, policy: int, mb: int, vcores: int, other_mb: int, other_vcores: int, single: bool) -> int:
-    """ResourceCalculator.compare of a queue's policy: memory, or dominant shares under drf (`single`: only those)."""
+    """Compare as a queue's policy: memory, or dominant shares under drf (`single`: only the dominant ones)."""
     g = s.g[0]
     if policy != DRF:
         return 1 if mb > other_mb else (-1 if mb < other_mb else 0)
@@ -241,7 +241,7 @@ def compare(s: S, policy: int, mb: int, vcores: int, other_mb: int, other_vcores
 
 @kernel
 def is_starved(s: S, i: int) -> bool:
-    """FSAppAttempt.isStarved: below its fair share of the last update, or found starved for the minimum share."""
+    """FSAppAttempt.isStarved: below its fair share at the last update, or starved for the minimum share."""
     x = s.a[i]
     if x.mstarve_mb != 0 or x.mstarve_vcores != 0:
         return True

@@ -1,8 +1,8 @@
-"""Preemption: whose containers are taken for those who starve, and when these are killed.
+"""Preemption: selects containers to kill for starved applications, and the time of each kill.
 
-Facts: FSPreemptionThread, FSAppAttempt.getStarvedResourceRequests of Hadoop 3.4.2.
-Hadoop's thread works beside the update; here `preempt_pass` runs right after it, with the applications in the order
-in which Hadoop's PriorityBlockingQueue gives them out.
+Follows FSPreemptionThread, FSAppAttempt.getStarvedResourceRequests of Hadoop 3.4.2. Hadoop's preemption thread runs in
+parallel to the update; here `preempt_pass` runs right after it, with the applications in the order in which Hadoop's
+PriorityBlockingQueue gives them out.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -24,13 +24,13 @@ from harness.sim.state import VICTIM
 
 _LONG_MAX = 2**63 - 1
 _MASK = 0xFFFFFFFF
-#: What `_look_at_room` writes of a node.
+#: Fields that `_look_at_room` writes for each node.
 _ROOM = 5
 
 
 @kernel
 def _app_of(s: S, c: int) -> int:
-    """The application that a container belongs to, if the scheduler still knows it (its current attempt), or -1."""
+    """Return the application of a container, if the scheduler still has its attempt, or -1."""
     x = s.c[c]
     a = s.a[x.app]
     return x.app if a.alive == 1 and a.id == x.app_id else -1
@@ -50,7 +50,7 @@ def _can_take(s: S, c: int, i: int, considered_mb: int, considered_vcores: int) 
 
 @kernel
 def _free_on(s: S, ni: int) -> tuple[int, int]:
-    """What a node has free for whoever starves: neither promised nor reserved."""
+    """Return what a node has free for starved applications: neither promised nor reserved."""
     node = s.n[ni]
     mb, vcores = node.avail_mb - node.pre_mb, node.avail_vcores - node.pre_vcores
     if node.res_app >= 0:
@@ -61,13 +61,15 @@ def _free_on(s: S, ni: int) -> tuple[int, int]:
 
 @kernel
 def _victims_on(s: S, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> tuple[int, int]:
-    """Containers of one node whose end would make room for (mb, vcores): (how many, AMs among them), or (-1, 0).
+    """Find containers of one node whose end would make room for (mb, vcores).
 
-    Written to work[at:]. FSPreemptionThread.identifyContainersToPreemptOnNode.
+    Return (number, AMs among them) or (-1, 0).
+
+    They are written to work[at:]. FSPreemptionThread.identifyContainersToPreemptOnNode.
     """
     node, w = s.n[ni], s.work
     total = by_hash(s, node.c_head, False, node.map_cap, w, at)
-    # AMs last in the table's order, all others before them in the reverse of it.
+    # AMs come last, in the table's order; all others come first, in the reverse of that order.
     order = at + total
     n = 0
     for k in range(at + total - 1, at - 1, -1):
@@ -109,7 +111,7 @@ def _victims_on(s: S, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> 
 
 @kernel
 def _by_app(s: S, at: int, n: int) -> None:
-    """Order victims in work[at:] as HashMap<ApplicationId, List>.values() gives them."""
+    """Sort the victims in work[at:] in the order of HashMap<ApplicationId, List>.values()."""
     w = s.work
     out = at + n
     apps, cap = 0, 16
@@ -151,12 +153,12 @@ def _bucket(s: S, ni: int, cap: int) -> int:
 
 @kernel
 def _node_order(s: S, at: int) -> int:
-    """Live nodes in the order of ClusterNodeTracker's HashMap<NodeId, N>, written to work[at:]; their number."""
+    """Write live nodes to work[at:] in the order of ClusterNodeTracker's HashMap<NodeId, N>; return their number."""
     w = s.work
     cap = 16
     while 4 * s.g[0].nodes_peak > 3 * cap:
         cap *= 2
-    # Counted into their buckets; in a bucket they stand as they came.
+    # Counted into their buckets; a bucket keeps the order of insertion.
     slots = at + len(s.n)
     for k in range(slots, slots + cap):
         w[k] = 0
@@ -176,7 +178,7 @@ def _node_order(s: S, at: int) -> int:
         bucket = _bucket(s, ni, cap)
         k = at + w[slots + bucket]
         w[slots + bucket] += 1
-        # Places of other buckets may be free yet.
+        # Places of other buckets may still be free.
         while k > at and w[k - 1] >= 0 and _bucket(s, w[k - 1], cap) == bucket and s.n[w[k - 1]].seq > s.n[ni].seq:
             w[k] = w[k - 1]
             k -= 1
@@ -186,7 +188,7 @@ def _node_order(s: S, at: int) -> int:
 
 @kernel
 def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
-    """FSSchedulerNode.addContainersForPreemption: so much will be freed here for application i."""
+    """FSSchedulerNode.addContainersForPreemption: record resources that will be freed here for application i."""
     node = s.n[ni]
     node.pre_mb += mb
     node.pre_vcores += vcores
@@ -208,9 +210,10 @@ def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
 
 @kernel
 def _gives(s: S, i: int, given: int) -> bool:
-    """Whether application i would give even the smallest container that ever was; kept in work[given:] (-1: unknown).
+    """Return whether application i may lose a container of the smallest size that ever existed.
 
-    What is marked for others makes it give less and less, so that a No holds to the end of the pass.
+    The result is cached in work[given:] (-1: unknown). Each container marked in a pass reduces what the application may
+    lose, so a result of False stays correct to the end of the pass.
     """
     g, a, w = s.g[0], s.a[i], s.work
     if w[given + i] < 0:
@@ -221,10 +224,10 @@ def _gives(s: S, i: int, given: int) -> bool:
 
 @kernel
 def _look_at_room(s: S, ni: int, room: int, given: int) -> None:
-    """What a node could have free at most if all were taken that may be, each container looked at alone.
+    """Compute an upper bound of what a node could have free if all preemptable containers were taken.
 
-    Written to work[room:], of each node (MiB, vcores, kills to come by then, MiB and vcores if no AM is taken). It only
-    falls in a pass, so that what was found once is never too little.
+    Each container is judged alone. Written to work[room:], for each node: MiB, vcores, number of pending kills at that
+    time, and MiB and vcores without taking an AM. The bound only falls during a pass, so an old value is still valid.
     """
     w = s.work
     mb, vcores = _free_on(s, ni)
@@ -245,7 +248,7 @@ def _look_at_room(s: S, ni: int, room: int, given: int) -> None:
 
 @kernel
 def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: int, at: int, now: int) -> int:
-    """Victims for one container of application i; the number of them (they are marked, logged and will be killed)."""
+    """Mark and log victims for one container of application i; return their number. They are killed later."""
     g, w = s.g[0], s.work
     best, best_n, most_ams = -1, 0, 2**31 - 1
     room = nodes_at + n_nodes
@@ -253,7 +256,7 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
     hopeless = given + len(s.a)
     if mb >= w[hopeless] and vcores >= w[hopeless + 1]:
         return 0
-    # Nodes that had too little for the smallest ask so far, up to the first that had not, have too little now.
+    # Nodes up to the first with enough room had too little for the smallest ask so far, and have too little now.
     least = hopeless + 2
     larger = mb >= w[least] and vcores >= w[least + 1]
     searched, first = False, w[least + 2] if larger else 0
@@ -268,10 +271,10 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
             w[least], w[least + 1], w[least + 2] = mb, vcores, k
         searched = True
         if most_ams == 1 and (mb > w[here + 3] or vcores > w[here + 4]):
-            continue  # a node without AMs among its victims is looked for
+            continue  # look for a node without AMs among its victims
         n, ams = _victims_on(s, ni, mb, vcores, most_ams, at)
         if n >= 0:
-            # Keep this node's victims where the next node's search does not write.
+            # Keep this node's victims at a place that the next node's search does not overwrite.
             best, best_n, most_ams = ni, n, ams
             for j in range(n):
                 w[len(w) - 1 - j] = w[at + j]
@@ -313,8 +316,8 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
 def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
     """FSPreemptionThread for one starved application.
 
-    On nodes in work[nodes_at:]; behind them stand what each could have free at most (`_look_at_room`), who gives
-    (`_gives`), the smallest ask that fits nowhere, the smallest that did and where, then scratch.
+    The nodes are in work[nodes_at:]. Behind them are: upper bounds of free space (`_look_at_room`), who may lose
+    containers (`_gives`), the smallest ask that fitted nowhere, the smallest that fitted and where, then scratch.
     """
     x, w = s.a[i], s.work
     base = nodes_at + n_nodes + _ROOM * len(s.n) + len(s.a) + 5
@@ -338,7 +341,7 @@ def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
         w[k] = (bucket << 32) | r
         n += 1
         r = e.next
-    # FSAppAttempt.getStarvedResourceRequests: what is asked for is settled before anything is taken.
+    # FSAppAttempt.getStarvedResourceRequests: the requests are fixed before any victim is chosen.
     count = base + n
     for k in range(n):
         e = s.r[w[base + k] & _MASK]
@@ -358,17 +361,20 @@ def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
         e = s.r[w[base + k] & _MASK]
         for _ in range(w[count + k]):
             if _one_container(s, i, e.mb, e.vcores, nodes_at, n_nodes, count + n, now) == 0:
-                break  # the next try would find the same
+                break  # the next try would have the same result
     x.next_check_ms = now + s.g[0].starve_delay_ms
 
 
 @kernel
 def preempt_pass(s: S, now: int) -> int:
-    """Choose victims for all that `update` has put in line; they are logged (VICTIM) and killed when due."""
+    """Choose victims for all starved applications that `update` has queued.
+
+    Log them (VICTIM) and kill them when due.
+    """
     g = s.g[0]
     if g.heap_top == 0:
         return 0
-    # Nobody is chosen twice, so there are never more victims than containers.
+    # No container is chosen twice, so there are never more victims than containers.
     if g.n_log + g.n_running + 2 > len(s.log) or g.kill_n + g.n_running > len(s.k):
         return NEED_ROOM
     if g.n_free_p < g.n_running + 1:
@@ -392,14 +398,14 @@ def preempt_pass(s: S, now: int) -> int:
 
 @kernel
 def next_kill_ms(s: S) -> int:
-    """When the next chosen container is killed (the largest long: none is)."""
+    """Return when the next chosen container is killed (the largest long: none is chosen)."""
     g = s.g[0]
     return s.k[g.kill_head].t if g.kill_n > 0 else _LONG_MAX
 
 
 @kernel
 def run_kills(s: S, now: int) -> int:
-    """Kill all that is due at `now`; the number of those that still lived, or NEED_ROOM."""
+    """Kill all containers that are due at `now`; return the number of those that still lived, or NEED_ROOM."""
     g = s.g[0]
     killed = 0
     while g.kill_n > 0 and s.k[g.kill_head].t <= now:
@@ -415,7 +421,8 @@ def run_kills(s: S, now: int) -> int:
             complete(s, c, PREEMPTED, now, True)
             killed += 1
         elif x.acquired == 0 and _app_of(s, c) >= 0:
-            # Gone already, and its ask given back then; Hadoop gives it back once more, to the current attempt.
+            # The container has ended and its request was restored then; Hadoop restores it again, for the current
+            # attempt.
             give_back(s, c)
         free_if_gone(s, c)
     return killed

@@ -1,4 +1,4 @@
-"""The Fair Scheduler's declaration as a simulated scheduler."""
+"""Declares the Fair Scheduler as a simulated scheduler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.sim.interfaces import CompiledKernel, SchedulerRequest, SimulatedSc
 
 
 def make(request: SchedulerRequest) -> Scheduler:
-    """Make a run's scheduler, with the orders of a policy inside."""
+    """Make a run's scheduler, including the order of a policy inside the scheduler."""
     return Scheduler(
         request.setup.conf,
         request.allocations,
@@ -28,7 +28,7 @@ def make(request: SchedulerRequest) -> Scheduler:
 
 
 def put_in_force(simulation: SteeredSimulation, plan: Attributes, before: Attributes, now_ms: int) -> None:
-    """Let a plan from outside take effect: as an allocation file, or faster where nothing but weights changes."""
+    """Put a plan from outside in force: as an allocation file, or by a faster way if only weights change."""
     if plan.all_but_weights != before.all_but_weights:
         # Always start from the administrator's file, so that attributes that a plan no longer names are restored.
         simulation.reload(with_attributes(simulation.allocations, plan), now_ms)

@@ -19,7 +19,7 @@ from harness.yarn.placement import FairPlacing, Placement, Submission
 
 
 class ServedFairScheduler(ServedScheduler):
-    """The Fair Scheduler's; the allocation file is looked at every 10 s."""
+    """The Fair Scheduler of a served cluster; the allocation file is checked every 10 s."""
 
     java_class = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
     file_words, polls = "allocation file", True
@@ -32,7 +32,7 @@ class ServedFairScheduler(ServedScheduler):
     # --- applications ---
 
     def placed_in(self, name: str, user: str, app: str = "") -> Placement:
-        """By the file's rules, or by those that yarn-site.xml makes."""
+        """Return the queue by the rules of the file, or by the rules that yarn-site.xml implies."""
         conf = self.sim.scheduler.conf
         placing = FairPlacing(
             self.sim.scheduler.manager,
@@ -42,7 +42,7 @@ class ServedFairScheduler(ServedScheduler):
         return placing.place(Submission(name, user, self.groups.get(user, ()), app))
 
     def leaf(self, name: str) -> str | None:
-        """The full path of a leaf, made if it is not there; None: it is a parent, or cannot be made."""
+        """Return the full path of a leaf, creating it if needed; None if it is a parent or cannot be created."""
         slot = self.sim.scheduler.leaf_index(name)
         if slot is None:
             return None
@@ -80,19 +80,19 @@ class ServedFairScheduler(ServedScheduler):
     # --- configuration ---
 
     def load(self, text: str) -> None:
-        """An allocation file takes effect, with queues that come and go."""
+        """Apply an allocation file, which may add and remove queues."""
         allocations = parse_allocations(text)
         self.sim.allocations = allocations
         self.sim.scheduler.reload(allocations)
         self.sim.queues_changed()
 
     def tidy(self) -> None:
-        """Empty ad hoc queues go."""
+        """Remove empty ad hoc queues."""
         self.sim.scheduler.check()
         self.sim.queues_changed()
 
     def refresh(self, reload: Callable[[], bool]) -> None:
-        """Hadoop 3.4 answers success whether or not the file could be loaded."""
+        """Report success whether or not the file could be loaded, as Hadoop 3.4 does."""
         reload()
 
     def properties(self, file: Path) -> dict[str, str]:
@@ -172,7 +172,7 @@ class ServedFairScheduler(ServedScheduler):
         return document("root")
 
     def queue_info(self, path: str, children: bool, recursive: bool) -> bytes | None:
-        """A QueueInfoProto as FSQueue.getQueueInfo fills it."""
+        """Return a QueueInfoProto, filled as in FSQueue.getQueueInfo."""
         scheduler = self.sim.scheduler
         slot = scheduler.queue_slots.get(path)
         if slot is None:
@@ -195,7 +195,7 @@ class ServedFairScheduler(ServedScheduler):
         out += rpc.field(11, 0 if int(q["preemptable"]) else 1)
         out += rpc.real(14, float(q["weight"]))
         out += rpc.field(17, "FairScheduler")
-        # FSQueue writes the maximum's vcores where the minimum's belong.
+        # FSQueue writes the maximum's vcores in place of the minimum's.
         out += rpc.field(18, most_vc) + rpc.field(19, int(q["min_mb"]))
         out += rpc.field(21, most_mb) + rpc.field(22, 0) + rpc.field(23, 0)
         out += rpc.field(24, int(q["steady_vcores"])) + rpc.field(25, steady_mb)

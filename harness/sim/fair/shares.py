@@ -1,7 +1,7 @@
 """The scheduler's update: demands, fair shares of queues and applications, steady shares.
 
-Facts: ComputeFairShares, FSQueue/FSLeafQueue/FSParentQueue.update*, FifoPolicy of Hadoop 3.4.2. Hadoop recomputes all
-of it twice a second; here what cannot have changed is left as it is, with the same numbers.
+Follows ComputeFairShares, FSQueue/FSLeafQueue/FSParentQueue.update* and FifoPolicy of Hadoop 3.4.2. Hadoop recomputes
+everything twice a second; here values that cannot have changed are kept, with the same results.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -28,7 +28,7 @@ _STATE = at_address(S)
 
 @kernel
 def share_at(weight: float, ratio: float, low: int, high: int) -> int:
-    """ComputeFairShares.computeShare: weight * ratio, not below `low`, not above `high`, cut to a long."""
+    """ComputeFairShares.computeShare: weight * ratio, clamped to `low`..`high` and truncated to a long."""
     share = np.float64(weight) * ratio
     if share != share:
         return 0
@@ -44,7 +44,7 @@ def _add(x: int, y: int) -> int:
 
 @kernel
 def _fixed(q: np.ndarray, i: int, vcores: bool, steady: bool) -> int:
-    """The share of a queue that takes no part in the computation, or -1."""
+    """Return the share of a queue that is excluded from the computation, or -1."""
     x = q[i]
     low, high = (x.min_vcores, x.max_vcores) if vcores else (x.min_mb, x.max_mb)
     if high <= 0:
@@ -132,7 +132,10 @@ def queue_shares(q: np.ndarray, parent: int, vcores: bool, steady: bool) -> None
 
 @kernel
 def steady_shares(s: S) -> None:
-    """FSParentQueue.recomputeSteadyShares from the root, whose own steady share is set by whoever changes nodes."""
+    """FSParentQueue.recomputeSteadyShares from the root.
+
+    The caller that changes nodes sets the root's own steady share.
+    """
     for k in range(s.g[0].n_queues):
         p = s.order[k]
         if s.q[p].leaf == 0:
@@ -143,7 +146,7 @@ def steady_shares(s: S) -> None:
 
 @kernel
 def reweigh(state: int, weights: np.ndarray) -> int:
-    """What a reload does that changes nothing but weights: rows of (queue, weight). The state by its address."""
+    """Apply a reload that changes only weights: rows of (queue, weight), the state given by its address."""
     s = _STATE(state)
     for k in range(len(weights)):
         s.q[np.int64(weights[k, 0])].weight = np.float32(weights[k, 1])
@@ -192,7 +195,7 @@ def _app_ratio(s: S, leaf: int, total: int) -> float:
 
 @kernel
 def _app_shares(s: S, leaf: int) -> None:
-    """FSLeafQueue.updateInternal: the leaf's fair share split among its runnable applications."""
+    """FSLeafQueue.updateInternal: split the leaf's fair share among its runnable applications."""
     q = s.q[leaf]
     if q.n_run == 0:
         return
@@ -228,7 +231,7 @@ def _app_shares(s: S, leaf: int) -> None:
 
 @kernel
 def refresh_demand(s: S, i: int) -> None:
-    """FSAppAttempt.updateDemand: usage and outstanding asks, until the next update."""
+    """FSAppAttempt.updateDemand: set demand to usage plus outstanding asks, until the next update."""
     x = s.a[i]
     q = s.q[x.q]
     mb, vcores = x.usage_mb + x.pending_mb, x.usage_vcores + x.pending_vcores
@@ -245,7 +248,7 @@ def refresh_demand(s: S, i: int) -> None:
 
 @kernel
 def _set_demand(s: S, p: int) -> bool:
-    """A queue's demand from what is below it; whether that has changed."""
+    """Set a queue's demand from its children's; return whether it has changed."""
     q = s.q[p]
     mb, vcores = min(q.sum_mb, q.max_mb), min(q.sum_vcores, q.max_vcores)
     if mb == q.demand_mb and vcores == q.demand_vcores:
@@ -259,7 +262,7 @@ def _set_demand(s: S, p: int) -> bool:
 
 @kernel
 def _demand_up(s: S, leaf: int) -> None:
-    """The demands of a leaf and of those above it, after one of its applications' has changed."""
+    """Update the demands of a leaf and its ancestors after a change of an application's demand."""
     p = leaf
     while p >= 0:
         q = s.q[p]
@@ -307,7 +310,10 @@ def _demands(s: S) -> None:
 
 @kernel
 def _ask_bounds(s: S, leaf: int) -> None:
-    """The smallest outstanding ask of a leaf (a lower bound between updates), of all and of waiting AMs."""
+    """Recompute the smallest outstanding ask of a leaf, of all applications and of waiting AMs.
+
+    Between updates these values are lower bounds.
+    """
     q = s.q[leaf]
     q.asks_dirty = 0
     q.ask_min_mb, q.ask_min_vcores, q.am_min_mb, q.am_min_vcores = _LONG_MAX, _LONG_MAX, _LONG_MAX, _LONG_MAX
@@ -326,7 +332,7 @@ def _ask_bounds(s: S, leaf: int) -> None:
 
 @kernel
 def _bounds_above(s: S, leaf: int) -> None:
-    """The smallest asks below each queue above a leaf, after those of the leaf have been looked at."""
+    """Recompute the smallest asks below each ancestor of a leaf, after those of the leaf."""
     p = s.q[leaf].parent
     while p >= 0:
         q = s.q[p]
@@ -344,7 +350,7 @@ def _bounds_above(s: S, leaf: int) -> None:
 
 @kernel
 def _forget_turned(s: S, p: int) -> None:
-    """The shares below a queue are made anew."""
+    """Invalidate the shares of all queues below a queue."""
     s.q[p].n_turned = 0
     c = s.q[p].first_child
     while c >= 0:
@@ -354,7 +360,7 @@ def _forget_turned(s: S, p: int) -> None:
 
 @kernel
 def update(s: S, now: int) -> int:
-    """FairScheduler.update: demands and shares; who starves goes in line for `preempt.preempt_pass`."""
+    """FairScheduler.update: recompute demands and shares; queue starved applications for `preempt.preempt_pass`."""
     g = s.g[0]
     _demands(s)
     if g.shares_dirty != 0:
@@ -394,8 +400,8 @@ def update(s: S, now: int) -> int:
 
 @kernel
 def is_settled(s: S) -> bool:
-    """Whether `update` would change nothing, now and at any later time, as long as nothing else happens."""
+    """Return whether `update` would change nothing, now or later, as long as nothing else happens."""
     g = s.g[0]
     clean = g.dirty_head < 0 and g.demand_dirty == 0 and g.shares_dirty == 0 and g.asks_head < 0
-    # With preemption an update also looks at how long applications have waited.
+    # With preemption, an update also checks how long applications have waited.
     return clean and g.preemption == 0

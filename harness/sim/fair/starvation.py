@@ -1,6 +1,6 @@
-"""Who starves for fair or minimum share, and the line in which they wait for preemption.
+"""Which applications starve for their fair or minimum share, and their queue for preemption.
 
-Facts: FSLeafQueue.updateStarvedApps, FSAppAttempt.fairShareStarvation, FSStarvedApps of Hadoop 3.4.2.
+Follows FSLeafQueue.updateStarvedApps, FSAppAttempt.fairShareStarvation and FSStarvedApps of Hadoop 3.4.2.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -33,7 +33,7 @@ def _wanted(s: S) -> bool:
 
 @kernel
 def _before(s: S, i: int, j: int) -> bool:
-    """Starvation of i fits in that of j: the comparator says i < j (it never says equal)."""
+    """Return whether the starvation of i fits in that of j, which Hadoop's comparator calls i < j (never equal)."""
     x, y = s.a[i], s.a[j]
     return x.fstarve_mb + x.mstarve_mb <= y.fstarve_mb + y.mstarve_mb and (
         x.fstarve_vcores + x.mstarve_vcores <= y.fstarve_vcores + y.mstarve_vcores
@@ -42,7 +42,7 @@ def _before(s: S, i: int, j: int) -> bool:
 
 @kernel
 def _line_up(s: S, base: int, i: int) -> None:
-    """FSStarvedApps.addStarvedApp: PriorityBlockingQueue.offer of one that is not in there."""
+    """FSStarvedApps.addStarvedApp: PriorityBlockingQueue.offer of an application that is not in the queue."""
     w = s.work
     k = s.g[0].heap_top
     s.g[0].heap_top = k + 1
@@ -80,7 +80,7 @@ def poll(s: S, base: int) -> int:
 
 @kernel
 def _sink(s: S, at: int, n: int, k: int, i: int) -> None:
-    """Put i into place k of a heap of n applications in work[at:], or below it."""
+    """Put i into position k of a heap of n applications in work[at:], or below that position."""
     w = s.work
     ties = s.g[0].mutations & MUT_TIES == 0
     while 2 * k + 1 < n:
@@ -96,7 +96,7 @@ def _sink(s: S, at: int, n: int, k: int, i: int) -> None:
 
 @kernel
 def _first(s: S, at: int, left: int) -> int:
-    """Take the first one off a heap in work[at:] of which `left` stay; it stands behind them then."""
+    """Remove the first element of a heap in work[at:], leaving `left` elements; it is stored behind them."""
     w = s.work
     i, last = w[at], w[at + left]
     if left > 0:
@@ -107,7 +107,7 @@ def _first(s: S, at: int, left: int) -> int:
 
 @kernel
 def _fair_starvation(s: S, i: int, now: int) -> int:
-    """FSAppAttempt.fairShareStarvation: _FED, _HUNGRY (for not long enough) or _STARVED."""
+    """FSAppAttempt.fairShareStarvation: return _FED, _HUNGRY (not for long enough) or _STARVED."""
     x = s.a[i]
     q = s.q[x.q]
     threshold = np.float64(q.fair_threshold)
@@ -127,7 +127,10 @@ def _fair_starvation(s: S, i: int, now: int) -> int:
 
 @kernel
 def _foremost(s: S, leaf: int, at: int, n: int) -> int:
-    """Who comes first of n applications of a leaf in work[at:], or -1; of all of them, the leaf's heaps know."""
+    """Return the first in order of n applications of a leaf in work[at:], or -1.
+
+    If n is all of them, use the leaf's heaps.
+    """
     q, w = s.q[leaf], s.work
     ties = s.g[0].mutations & MUT_TIES == 0
     if n == 0:
@@ -145,7 +148,7 @@ def _foremost(s: S, leaf: int, at: int, n: int) -> int:
 
 @kernel
 def _content(s: S, i: int) -> None:
-    """An application has what is its minimum share's part."""
+    """Mark an application as not starved for its part of the leaf's minimum share."""
     x = s.a[i]
     if x.mstarve_mb != 0 or x.mstarve_vcores != 0:
         x.mstarve_mb, x.mstarve_vcores = 0, 0
@@ -157,7 +160,7 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
     """FSLeafQueue.updateStarvedApps."""
     q = s.q[leaf]
     w = s.work
-    # Applications with demand whose time has come, each before those below it in the policy's order.
+    # Applications with demand whose next check is due, as a heap in the policy's order.
     n, later_ms = 0, _NEVER
     for which in range(2):
         off, size = (q.heap_off, q.heap0_n) if which == 0 else (q.heap_off + q.heap_cap, q.heap1_n)
@@ -180,8 +183,8 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
     if found != _STARVED:
         for k in range(n):
             _content(s, w[at + k])
-        # Until something changes, or somebody's time comes, each look would find this again. All that it would do is
-        # note the time, for the minimum share and for who comes first (`invalidate`).
+        # Until something changes or a check becomes due, every look would have this result. It would only store the
+        # time, for the minimum share and for the first application; `invalidate` makes up for that.
         s.seat[leaf].calm_until_ms = later_ms
         if first < 0:
             s.seat[leaf].calm = 1 if at_min else -1
@@ -228,7 +231,7 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
 
 @kernel
 def find_starved(s: S, now: int) -> None:
-    """The second half of FairScheduler.update: everybody who starves goes in line."""
+    """Run the second half of FairScheduler.update: queue all starved applications."""
     g = s.g[0]
     g.heap_top = 0
     if _wanted(s):

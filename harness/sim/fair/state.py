@@ -1,6 +1,6 @@
 """The scheduler's state: one NamedTuple of record arrays, and the codes that the kernels answer.
 
-No behaviour lives here. Times are int64 milliseconds, memory is int64 MB, vcores are int64. A slot that is free has
+Contains no behaviour. Times are int64 milliseconds, memory is int64 MB, vcores are int64. A slot that is free has
 ``alive == 0`` and is chained by its ``next``-like field from a head in the globals. -1 means "none" in every index.
 """
 
@@ -30,7 +30,7 @@ from harness.sim.state import STOCK as STOCK
 # Scheduling policies of a queue (Q.policy). LTRF only for leaves: applications by A.key, ascending.
 FAIR, DRF, FIFO, LTRF = 0, 1, 2, 3
 
-# Whose shares the next update makes anew (G.shares_dirty; 0: nobody's): where applications have changed, or all.
+# Values of G.shares_dirty: which shares the next update recomputes (0: none): where applications changed, or all.
 SOME_SHARES, ALL_SHARES = 1, 2
 
 # Features that a mutation test can switch off (G.mutations, a bit mask; 0 in every real run).
@@ -58,10 +58,10 @@ MUT_CLAMP = 1 << 20
 
 #: Globals: one record.
 G = record(
-    "n_queues n_nodes",  # queues and nodes that are there
+    "n_queues n_nodes",  # numbers of existing queues and nodes
     "cluster_mb cluster_vcores",  # sum of the nodes
     "alloc_mb alloc_vcores",  # what containers hold
-    "avail_mb avail_vcores",  # the root queue's "available" metric, which Hadoop refreshes at certain moments only
+    "avail_mb avail_vcores",  # the root queue's "available" metric, which Hadoop refreshes only at certain moments
     "min_mb min_vcores",  # smallest size of a container
     "inc_mb inc_vcores",  # sizes of containers are multiples of these
     "conf_max_mb conf_max_vcores",  # largest size of a container, as it is configured
@@ -72,8 +72,8 @@ G = record(
     "assign_multiple max_assign_dynamic max_assign",
     "size_weight",  # ``yarn.scheduler.fair.sizebasedweight``
     "preemption",  # 1: the scheduler preempts
-    "warn_ms",  # from the choice of a container until it is killed (``waitTimeBeforeKill``)
-    "starve_delay_ms",  # how long an application is left alone once preemption was tried for it
+    "warn_ms",  # from the choice of a container to its kill (``waitTimeBeforeKill``)
+    "starve_delay_ms",  # how long an application is left alone after preemption was tried for it
     "launch",  # 1: a node reports what its master has heard of as launched, one heartbeat later
     "manual_acquire",  # 1: a script says when masters hear of containers; 0: at once
     "cleanup_heartbeats",  # heartbeats of a node until it reports a killed container as completed
@@ -87,9 +87,9 @@ G = record(
     "serial",  # number of the last container
     "next_app_id node_seq req_seq",  # the next application's number, the next node's and the next ask's
     "n_log",  # records in ``log``
-    "dirty_head",  # first of the list of applications whose demand the next update makes anew
-    "demand_dirty",  # 1: the demand of some queue has to be made anew
-    "shares_dirty",  # whose shares have to be made anew: 0, SOME_SHARES or ALL_SHARES
+    "dirty_head",  # first of the list of applications whose demand the next update recomputes
+    "demand_dirty",  # 1: the demand of some queue has to be recomputed
+    "shares_dirty",  # which shares have to be recomputed: 0, SOME_SHARES or ALL_SHARES
     "n_leaves",  # leaves
     "nodes_peak",  # most nodes at once so far
     "kill_head kill_n",  # first of the ring of kills to come, and how many there are
@@ -98,24 +98,24 @@ G = record(
     "last_mb last_vcores last_c",  # size and slot of the container that was assigned last
     "n_running",  # containers that live
     "heap_top",  # how much of the scratch space for starved applications is in use
-    "hooks",  # who follows the scheduler: 0, INTEGRALS or WORLD
+    "hooks",  # who reads the scheduler's log: 0, INTEGRALS or WORLD
     "n_aside",  # queues that the present choice has tried in vain (``aside``)
-    "moving",  # 1: keys move with time, so tournaments hold until ``due`` (turns.py)
-    "late_off late_cap",  # the tournament of all leaves that ask: where it begins in ``tree``, and its size
+    "moving",  # 1: keys vary with time, so a tournament is valid until ``due`` (turns.py)
+    "late_off late_cap",  # the tournament of all leaves with asks: where it begins in ``tree``, and its size
     "span",  # words of ``tree`` that one view takes
-    "n_sizes n_views n_looks",  # kinds of smallest asks, views, and looks at views so far
-    "least_mb least_vcores",  # no container has ever been smaller
-    "large_asks",  # 1: some ask was large enough to reserve a node
+    "n_sizes n_views n_looks",  # numbers of kinds of smallest asks, of views, and of uses of views so far
+    "least_mb least_vcores",  # a lower bound of all container sizes ever
+    "large_asks",  # 1: some ask so far was large enough to reserve a node
     "asks_head",  # first of the list of leaves with ``asks_dirty``
-    "starve_ms",  # when it was last looked who starves
+    "starve_ms",  # time of the last starvation check
     "n_asked",  # outstanding containers of all asks
-    "least_ask_mb least_ask_vcores",  # no ask has ever been smaller
+    "least_ask_mb least_ask_vcores",  # a lower bound of all ask sizes ever
     "period_ms:d",  # not in use
     "reservable_ratio:f",  # ``yarn.scheduler.fair.reservable-nodes``
     "utilisation_threshold:f",  # ``yarn.scheduler.fair.preemption.cluster-utilization-threshold``
 )
 
-#: A queue. Shares and demands are those of the last update, as Hadoop's are; usage and pending amounts are up to date.
+#: A queue. Shares and demands are as of the last update, as in Hadoop; usage and pending amounts are up to date.
 Q = record(
     "usage_mb usage_vcores",  # what its containers hold
     "max_mb max_vcores",  # its maximum share
@@ -126,12 +126,12 @@ Q = record(
     "demand_mb",  # its demand
     "pending_mb pending_vcores",  # outstanding asks of all its applications
     "weight:f",  # its weight
-    "n_cand:i",  # applications below it that could be given something
+    "n_cand:i",  # applications below it that could get something
     "heap_off:i heap_cap:i",  # of a leaf: where its two heaps of applications begin in ``heap``, and the size of each
     "heap0_n:i heap1_n:i",  # applications that are ready, and those that wait for a master
     "next_sibling:i",  # the next child of its parent
     "n_run:i",  # running applications
-    "turned:i",  # 1: since the last update it has come to have running applications, or to have none
+    "turned:i",  # 1: since the last update it got its first running application, or lost its last
     "n_turned:i",  # children that have
     "sum_mb sum_vcores",  # of a leaf: sum of its applications' demands
     "demand_vcores",  # its demand
@@ -141,7 +141,7 @@ Q = record(
     "min_timeout_ms fair_timeout_ms",  # ``minSharePreemptionTimeout``, ``fairSharePreemptionTimeout``
     "fair_threshold:f",  # ``fairSharePreemptionThreshold``
     "max_am_share:f",  # ``maxAMShare``
-    "asks_dirty:i",  # not 0: the next update looks for its smallest ask; 2 + the next leaf of that list
+    "asks_dirty:i",  # not 0: the next update recomputes its smallest ask; 2 + the next leaf of that list
     "members_dirty:i",  # 1: its running applications or their demands have changed
     "preemptable:i",  # 1: containers may be preempted from it
     "am_preemptable:i",  # 1: masters may, too
@@ -149,8 +149,8 @@ Q = record(
     "am_mb am_vcores",  # what masters in it hold
     "am_min_mb am_min_vcores",  # the smallest master that waits, in each resource
     "steady_mb steady_vcores",  # its steady fair share
-    "seen_mb seen_vcores",  # its fair share when the shares below it were last made
-    "alive:i",  # 1: it is there
+    "seen_mb seen_vcores",  # its fair share when the shares below it were last computed
+    "alive:i",  # 1: it exists
     "first_child:i",  # its first child
     "rank:i",  # place of its full name among all names
     "dynamic:i",  # 1: it was made for an application
@@ -166,39 +166,40 @@ Q = record(
     "integral:d integral_ms:d",  # a leaf's key up to a time, and that time
 )
 
-#: A queue's place among its siblings (turns.py). It is ordered by ``tier``, ``k0``, ``k1`` and ``rank``. Where keys
-#: move, ``amount`` at ``since_ms`` plus ``rate`` a millisecond, divided by ``weight``, stands for ``k0`` and ``k1``.
+#: A queue's entry in the tournament of its siblings (turns.py). It is ordered by ``tier``, ``k0``, ``k1`` and ``rank``.
+#: With time-varying keys, (``amount`` at ``since_ms`` plus ``rate`` per millisecond) / ``weight`` replaces ``k0``,
+#: ``k1``.
 SEAT = record(
-    "amount:d rate:d weight:d",  # what a moving key is made of
-    "speed:d",  # ``rate`` by ``weight``
+    "amount:d rate:d weight:d",  # components of a time-varying key
+    "speed:d",  # ``rate`` / ``weight``
     "since_ms",  # the time of ``amount``
-    "tier:i rank:i k0:d k1:d",  # what it is ordered by
+    "tier:i rank:i k0:d k1:d",  # the key by which it is ordered
     "up:i",  # the queue in whose tournament it takes part; -1: in none
-    "there:i",  # bits: the views in which it does
+    "there:i",  # bits: the views in which it takes part
     "off:i cap:i",  # its own children's tournament: where it begins in a view, and its size
-    "at:i",  # its place in the tournament of ``up``
-    "size:i",  # kind of its smallest ask (``sizes``); -1: it could be given nothing
-    "n_odd:i",  # children whose share is no number
-    "stock:i",  # 1: its children are ordered as Hadoop does, whatever the mode
-    "odd:i",  # 1: its share is no number
-    "late_at:i",  # its place among all leaves that ask
-    "calm:i calm_until_ms",  # not 0: nobody in the leaf starves until then, or until something changes (starvation.py)
+    "at:i",  # its leaf position in the tournament of ``up``
+    "size:i",  # kind of its smallest ask (``sizes``); -1: it could get nothing
+    "n_odd:i",  # children whose share is NaN
+    "stock:i",  # 1: its children are ordered as in Hadoop, whatever the mode
+    "odd:i",  # 1: its share is NaN
+    "late_at:i",  # its position among all leaves with asks
+    "calm:i calm_until_ms",  # not 0: no application of the leaf starves until then or a change (starvation.py)
 )
 
-#: A kind of smallest asks, and how many leaves have it. The first one stands for all that have no room here.
+#: A kind of smallest asks, and how many leaves have it. The first record stands for all kinds beyond the table's size.
 SIZE = record(
     "mb vcores n",  # size, and how many leaves
 )
 
-#: Who takes part where asks of these kinds fit.
+#: A view: the tournaments of the queues that take part where asks of certain kinds fit.
 VIEW = record(
     "mask",  # bits: the kinds
-    "seen",  # when it was last wanted (``g.n_looks``)
+    "seen",  # when it was last used (``g.n_looks``)
 )
 VIEWS, SIZES = 4, 32
 
-#: An application (its current attempt). Usage and pending amounts are up to date; demand and fair share are those of
-#: the last update.
+#: An application (its current attempt). Usage and pending amounts are up to date; demand and fair share are as of the
+#: last update.
 A = record(
     "k0:d k1:d",  # its keys among the applications of its leaf
     "start_ms",  # when the attempt began
@@ -214,7 +215,7 @@ A = record(
     "managed:i am_running:i",  # 1: it has a master; 1: the master's container was granted
     "reservable:i",  # 1: it may reserve a node
     "n_reserved:i n_asks:i",  # nodes that it has reserved; outstanding containers of its asks
-    "dirty:i",  # not 0: the next update makes its demand anew; 2 + the next application of that list
+    "dirty:i",  # not 0: the next update recomputes its demand; 2 + the next application of that list
     "req_head:i",  # first of the list of its asks
     # its containers, the last of their list, and the buckets of Hadoop's table of them
     "n_live:i live_tail:i live_cap:i",
@@ -227,7 +228,7 @@ A = record(
     "cid",  # numbers of containers that the attempt has used up
     "n",  # containers that it was assigned so far
     "tag",  # for the driver: the job's slot
-    "preempt_mb preempt_vcores",  # what preemption has chosen of it and not killed yet
+    "preempt_mb preempt_vcores",  # resources of its containers that preemption has chosen and not killed yet
     "live_head:i",  # first of the list of its containers
     "n_req:i",  # its asks
     "id",  # number in its ID
@@ -242,23 +243,23 @@ A = record(
     "started:i",  # 1: it was given a container
     "am_mb am_vcores",  # size of the master's container
     "key:d",  # its order in a leaf under LTRF
-    "integral:d integral_ms:d",  # what that is made of: what it has counted up to a time, and that time
+    "integral:d integral_ms:d",  # what LTRF's key is made of: amount counted up to a time, and that time
     "omega:d",  # its weight among the applications of its leaf
     "kg:d",  # its allocation since then, in the ledger's measure
-    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # as of queues (`harness.sim.longterm_state.X`)
+    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # the same as in a queue's record, `harness.sim.longterm_state.X`
 )
 
 #: Nodes.
 N = record(*N_FIELDS)
 
-#: What was preempted on a node for an application (a list for each node).
+#: Resources preempted on a node for an application (one list for each node).
 P = record(
     "app:i next:i",  # the application, and the next one in the list
     "serial",  # number of the application's attempt
     "mb vcores",  # how much
 )
 
-#: A kill to come; ``k`` is a ring of them in the order of time.
+#: A pending kill; ``k`` is a ring of them in the order of time.
 K = record(
     "t",  # when
     "c serial",  # the container's slot and its serial number
@@ -290,15 +291,15 @@ class _Fields(NamedTuple):
     xg: Annotated[np.ndarray, XG, 1]  # and their globals (longterm_state.XG)
     seat: Annotated[np.ndarray, SEAT, 1]  # of each queue
     sizes: Annotated[np.ndarray, SIZE, 1]  # kinds of smallest asks
-    views: Annotated[np.ndarray, VIEW, 1]  # who takes part where asks of some kinds fit
-    inside: Annotated[np.ndarray, np.int64, 1]  # by view and queue: its children that take part
-    tree: Annotated[np.ndarray, np.int64, 1]  # tournaments by view: a parent's matches and, behind them, its children
-    due: Annotated[np.ndarray, np.int64, 1]  # until when (exclusive, ms) a match and those below it are sure
+    views: Annotated[np.ndarray, VIEW, 1]  # views, by the kinds of asks that fit
+    inside: Annotated[np.ndarray, np.int64, 1]  # by view and queue: the number of its children that take part
+    tree: Annotated[np.ndarray, np.int64, 1]  # by view: a parent's inner tree nodes, then its children
+    due: Annotated[np.ndarray, np.int64, 1]  # until when (exclusive, ms) a tree node and those below it are valid
     aside: Annotated[np.ndarray, np.int64, 1]  # queue indices, tried in vain by the present choice
-    win: Annotated[np.ndarray, np.float64, 2]  # by queue: a ring of a sliding window's parts, and the one it leaves
+    win: Annotated[np.ndarray, np.float64, 2]  # by queue: a ring of a sliding window's parts, and the part leaving it
 
 
 class S(Arrays, _Fields):  # type: ignore[misc]
-    """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
+    """The whole state. Full arrays are replaced by larger ones (``Scheduler.grow``)."""
 
     scheduler = "fair"

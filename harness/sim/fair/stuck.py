@@ -1,6 +1,6 @@
-"""Why a cluster of the Fair Scheduler stands still for ever: which queue waits for what, and which setting would help.
+"""Explains why a Fair Scheduler cluster is stuck: which queue waits for what, and which setting would help.
 
-Looked at in Python, once a virtual minute at most: nothing here decides anything.
+Runs in Python, at most once per virtual minute: nothing here affects decisions.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 from harness.model.queues import QueueTree
 
-#: So many queues are named.
+#: The largest number of queues that are named.
 _MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
 class _Waits:
-    """A queue's applications that wait: for their master's container, or for a task's."""
+    """A queue's applications that wait for their AM's container, or for a task's container."""
 
     path: str
     masters: bool
@@ -29,7 +29,7 @@ class _Waits:
 
 
 def why_stuck(S: Any, tree: QueueTree, order: list[int]) -> str:
-    """Who waits for what, in words."""
+    """Return a text on which queues wait for what."""
     found: list[_Waits] = []
     for queue, index in zip(tree, order, strict=True):
         if queue.leaf and (waits := _of_leaf(S, queue.path, index)):
@@ -47,7 +47,7 @@ def why_stuck(S: Any, tree: QueueTree, order: list[int]) -> str:
 
 
 def _of_leaf(S: Any, path: str, index: int) -> list[_Waits]:
-    """What the leaf's applications wait for: one entry for masters, one for tasks."""
+    """Return what the leaf's applications wait for: one entry for AMs, one for tasks."""
     apps = S.a[(S.a["alive"] == 1) & (S.a["q"] == index)]
     waiting: dict[bool, list[tuple[int, int]]] = {True: [], False: []}
     for app in apps:
@@ -108,7 +108,7 @@ def _cause(S: Any, q: Any, mb: int, vcores: int, masters: bool) -> tuple[str, st
 
 
 def _am_share(S: Any, q: Any, mb: int, vcores: int) -> tuple[str, str] | None:
-    """FSLeafQueue.canRunAppAM in words; None where the queue's AM share is not what is in the way."""
+    """Explain FSLeafQueue.canRunAppAM in words; return None where the AM share is not the obstacle."""
     share = float(q["max_am_share"])
     if abs(share + 1.0) < 0.0001:
         return None

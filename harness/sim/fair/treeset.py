@@ -1,7 +1,7 @@
-"""Java's TreeSet of a parent's children, for the rare comparators that are no order.
+"""Java's TreeSet of a parent's children, for the rare comparators that are not a total order.
 
-Facts: java.util.TreeMap.put and fixAfterInsertion; DominantResourceFairnessComparator2 of Hadoop 3.4.2, which calls
-two queues equal in a share that is no number (0 / 0), so that a < b < c < a is possible.
+Follows java.util.TreeMap.put and fixAfterInsertion, and DominantResourceFairnessComparator2 of Hadoop 3.4.2. The latter
+calls two queues equal if a share is NaN (0 / 0), so that a < b < c < a is possible.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -12,7 +12,7 @@ from __future__ import annotations
 from harness.sim.fair.state import S
 from harness.sim.kernel import kernel
 
-#: Words of a node in the scratch array: queue, left, right, parent, 1 if red.
+#: Fields of a tree node in the scratch array: queue, left, right, parent, 1 if red.
 _QUEUE, _LEFT, _RIGHT, _UP, _RED, _WORDS = 0, 1, 2, 3, 4, 5
 
 
@@ -24,7 +24,7 @@ def _sign(x: float) -> int:
 
 @kernel
 def _before(s: S, i: int, j: int) -> bool:
-    """The comparator itself: subtraction of shares, in which what is no number is equal to everything."""
+    """The comparator: it subtracts shares, so that NaN is equal to everything."""
     x, y = s.seat[i], s.seat[j]
     if x.tier != y.tier:
         return x.tier < y.tier
@@ -36,7 +36,7 @@ def _before(s: S, i: int, j: int) -> bool:
 
 @kernel
 def _rotate(s: S, root: int, n: int, side: int) -> int:
-    """Rotate node n toward `side` (_LEFT or _RIGHT); the root after that."""
+    """Rotate node n toward `side` (_LEFT or _RIGHT); return the new root."""
     w, other = s.work, _LEFT + _RIGHT - side
     r = w[n + other]
     w[n + other] = w[r + side]
@@ -57,7 +57,7 @@ def _rotate(s: S, root: int, n: int, side: int) -> int:
 
 @kernel
 def _insert(s: S, root: int, n: int) -> int:
-    """Put a new node into the tree; the root after that."""
+    """Insert a new node into the tree; return the new root."""
     w = s.work
     p = root
     while True:
@@ -92,7 +92,7 @@ def _insert(s: S, root: int, n: int) -> int:
 
 @kernel
 def first_in_treeset(s: S, p: int, places: int) -> int:
-    """The first child in the set's order that is at its place in the tree (from `places`), or -1."""
+    """Return the first child in the set's order that still takes part (by its leaf in `places`), or -1."""
     w = s.work
     root, n = -1, 0
     k = s.q[p].first_child

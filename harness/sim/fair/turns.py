@@ -1,20 +1,20 @@
-"""Whose turn it is among queues: each parent keeps a tournament of the children that could be given something.
+"""The order of queues: each parent keeps a tournament tree of the children that could get something.
 
-Facts: FSParentQueue.assignContainer, FairSharePolicy, DominantResourceFairnessPolicy (two resources) of Hadoop 3.4.2.
-Hadoop sorts all children into a TreeSet at each assignment. Here a change of one child costs the logarithm of their
-number, and only when somebody is chosen: `seat` notes what a queue is ordered by and marks its matches as stale,
-`next_turn` plays those anew.
+Follows FSParentQueue.assignContainer, FairSharePolicy and DominantResourceFairnessPolicy (two resources) of Hadoop
+3.4.2. Hadoop sorts all children into a TreeSet at each assignment. Here a change of one child costs the logarithm of
+their number, and only at the next choice: `seat` stores the key of a queue and marks the tree nodes above it as stale;
+`next_turn` recomputes the stale ones.
 
-Left out are children that could be given nothing: nobody below them asks, the smallest ask would exceed the queue's
-maximum, all wait for a master that the AM share does not let in, or no ask fits the node and nobody may reserve it.
-Hadoop tries them and gets nothing. What fits differs from node to node: for each set of sizes that fit there is a view,
-tournaments of its own.
+The tree leaves out children that could get nothing: no application below has asks, the smallest ask would exceed the
+queue's maximum, all applications wait for an AM that the AM share does not admit, or no ask fits the node and none may
+reserve it. Hadoop tries these and gets nothing. The asks that fit differ from node to node: each set of sizes that fit
+has a view with tournaments of its own.
 
-Under long-term fairness keys move with time. A match then has an end, the instant up to which its winner surely wins,
-and is played anew after that (a kinetic tournament); that is done where queues are many (``G.moving``).
+Under long-term fairness keys vary with time. The result in a tree node then has an expiry, up to which its winner
+surely wins, and is recomputed after that (a kinetic tournament). This is used if there are many queues (``G.moving``).
 
-Where weights of 0 make Hadoop's dominant shares no numbers, its comparator is no order any more; the TreeSet is then
-built as Java builds it (harness.sim.fair.treeset).
+With zero weights, Hadoop's dominant shares become NaN and its comparator is no longer a total order; the TreeSet is
+then built as Java builds it (harness.sim.fair.treeset).
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -33,11 +33,11 @@ from harness.sim.kernel import kernel
 
 _NEVER = 1 << 62
 _STALE = -1
-#: Two keys that move so nearly alike, relatively, are looked at anew after so long; rounding is far below that.
+#: Two keys whose relative rates are nearly equal are compared again after this time; rounding errors are far smaller.
 _ALIKE, _ALIKE_MS = 1e-12, 60_000
 
 
-# --- what a queue is ordered by
+# --- keys of queues
 
 
 @kernel
@@ -50,20 +50,20 @@ def _ratio(x: float, y: float) -> float:
 
 @kernel
 def _fair_key(s: S, k: int) -> None:
-    """FairShareComparator: without demand last; below its minimum first, by how far; then usage by weight."""
+    """FairShareComparator: no demand last; below the minimum first, by usage / minimum; then by usage / weight."""
     x, e = s.q[k], s.seat[k]
     low = min(x.min_mb, x.demand_mb)
     needy = x.usage_mb < low
     e.tier = 0 if needy else (2 if x.demand_mb == 0 else 1)
     e.k0 = x.usage_mb / np.float64(max(low, 1)) if needy else 0.0
     weight = np.float64(x.weight)
-    # Weight 0 comes after all others, by usage.
+    # Weight 0 comes after all others, ordered by usage.
     e.k1 = x.usage_mb / weight if weight > 0 else (1.0 + x.usage_mb) * 1e200
 
 
 @kernel
 def _drf_key(s: S, k: int) -> None:
-    """DominantResourceFairnessComparator2: dominant share first, of the minimum or by weight."""
+    """DominantResourceFairnessComparator2: the dominant share first, of the minimum or by weight."""
     g, x, e = s.g[0], s.q[k], s.seat[k]
     mb, vcores = _ratio(x.usage_mb, g.cluster_mb), _ratio(x.usage_vcores, g.cluster_vcores)
     by_vcores = vcores > mb
@@ -95,12 +95,12 @@ def _set_key(s: S, k: int) -> None:
         e.k0, e.k1 = x.key, 0.0
 
 
-# --- the tournaments
+# --- the tournament trees
 
 
 @kernel
 def _mark(s: S, off: int, at: int) -> None:
-    """The matches above a place are stale."""
+    """Mark the tree nodes above a position as stale."""
     at >>= 1
     while at >= 1 and s.due[off + at] != _STALE:
         s.due[off + at] = _STALE
@@ -109,7 +109,7 @@ def _mark(s: S, off: int, at: int) -> None:
 
 @kernel
 def _mark_place(s: S, k: int) -> None:
-    """The matches above a queue's place are stale in each view that it takes part in."""
+    """Mark the tree nodes above a queue's leaf as stale in each view that it takes part in."""
     g, e = s.g[0], s.seat[k]
     for v in range(g.n_views):
         if (e.there >> v) & 1 == 1:
@@ -118,7 +118,7 @@ def _mark_place(s: S, k: int) -> None:
 
 @kernel
 def _size_of(s: S, mb: int, vcores: int) -> int:
-    """The kind of smallest ask; where there are too many kinds, the first one, which every view takes in."""
+    """Return the index in ``sizes`` of a smallest ask; 0, which every view includes, if the table is full."""
     g = s.g[0]
     for i in range(1, g.n_sizes):
         if s.sizes[i].mb == mb and s.sizes[i].vcores == vcores:
@@ -133,14 +133,17 @@ def _size_of(s: S, mb: int, vcores: int) -> int:
         if i == len(s.sizes):
             return 0
         for v in range(g.n_views):
-            s.views[v].mask = -1  # of other kinds than it says
+            s.views[v].mask = -1  # it includes asks of other sizes
     s.sizes[i].mb, s.sizes[i].vcores, s.sizes[i].n = mb, vcores, 0
     return i
 
 
 @kernel
 def _seat_in(s: S, k: int, v: int, may: bool, same: bool) -> bool:
-    """A queue's place in one view; whether its parent has become empty there, or is no longer. `same`: its key is."""
+    """Update a queue's leaf in one view; return whether its parent became empty there or stopped being empty.
+
+    `same`: its key has not changed.
+    """
     e, q = s.seat[k], s.q[k]
     above = s.seat[e.up]
     there = 0
@@ -178,10 +181,10 @@ def _seat_late(s: S, leaf: int, may: bool) -> None:
 
 @kernel
 def seat_late(s: S, leaf: int) -> None:
-    """Whether a leaf is among those that ask for something, of which the least served may be lifted.
+    """Update whether a leaf is a candidate for lifting: one with asks, of which the least served may be lifted.
 
-    Who is closed by limits is not: of thousands of queues most may be held by their masters' share, and each choice
-    would look at all of them.
+    Leaves that limits close are no candidates. Of thousands of queues most may be blocked by their AM share, and each
+    choice would have to check all of them.
     """
     if s.g[0].moving == 1 and s.g[0].late_cap > 0:
         _seat_late(s, leaf, is_open(s, leaf))
@@ -189,7 +192,7 @@ def seat_late(s: S, leaf: int) -> None:
 
 @kernel
 def _seat_one(s: S, k: int) -> bool:
-    """Note a queue's key and where it takes part; whether that changes if its parent does."""
+    """Update a queue's key and the views in which it takes part; return whether this may change its parent's."""
     e, q = s.seat[k], s.q[k]
     if e.up < 0 and q.leaf == 0:
         return False
@@ -218,14 +221,14 @@ def _seat_one(s: S, k: int) -> bool:
 
 @kernel
 def seat(s: S, k: int) -> None:
-    """Bring a queue's place up to date after its asks, limits, demand or share have changed."""
+    """Update a queue's position after a change of its asks, limits, demand or share."""
     while k >= 0 and _seat_one(s, k):
         k = s.seat[k].up
 
 
 @kernel
 def seat_path(s: S, k: int) -> None:
-    """The same for a queue and all above it, after their usage or bounds have changed."""
+    """Update the positions of a queue and its ancestors after a change of their usage or bounds."""
     while k >= 0:
         _seat_one(s, k)
         k = s.q[k].parent
@@ -233,7 +236,7 @@ def seat_path(s: S, k: int) -> None:
 
 @kernel
 def _clear(s: S, v: int) -> None:
-    """Nobody takes part in a view."""
+    """Remove all queues from a view."""
     g = s.g[0]
     for i in range(g.n_queues):
         k = s.order[i]
@@ -247,9 +250,9 @@ def _clear(s: S, v: int) -> None:
 
 @kernel
 def view_of(s: S, mb: int, vcores: int) -> int:
-    """The view of a node with so much space: the tournaments of those whose smallest ask fits, or who may reserve.
+    """Return the view of a node with this much space: the tournaments of queues whose smallest ask fits or may reserve.
 
-    -1: nobody takes part in it. Few views are kept; the one that was not wanted for longest makes room for another.
+    Returns -1 if no queue takes part. Few views are kept; the least recently used one is replaced.
     """
     g = s.g[0]
     mask, some = 1, g.n_reservable > 0 or s.sizes[0].n > 0
@@ -283,7 +286,7 @@ def view_of(s: S, mb: int, vcores: int) -> int:
 
 @kernel
 def seat_all(s: S) -> None:
-    """Every place anew."""
+    """Recompute the positions of all queues."""
     g = s.g[0]
     ties = g.mutations & MUT_TIES == 0
     for i in range(len(s.sizes)):
@@ -322,7 +325,7 @@ def seat_all(s: S) -> None:
 
 @kernel
 def seat_keys(s: S) -> None:
-    """Every key anew, where nothing but keys has changed since each queue had its place."""
+    """Recompute all keys, if only keys have changed since the positions were computed."""
     g = s.g[0]
     for i in range(g.n_queues):
         k = s.order[i]
@@ -346,7 +349,7 @@ def _before(s: S, i: int, j: int) -> bool:
 
 @kernel
 def _match(s: S, i: int, j: int, now: int, late: bool) -> tuple[int, int]:
-    """The one of two moving queues that comes first now, and until when (exclusive) that is sure."""
+    """Return which of two queues with time-varying keys comes first now, and until when (exclusive) that is certain."""
     x, y = s.seat[i], s.seat[j]
     if not late and x.tier != y.tier:
         return (i if x.tier < y.tier else j), _NEVER
@@ -369,7 +372,7 @@ def _match(s: S, i: int, j: int, now: int, late: bool) -> tuple[int, int]:
 
 @kernel
 def _play(s: S, off: int, now: int, late: bool) -> None:
-    """Play what is stale in a tournament, lower matches first."""
+    """Recompute the stale nodes of a tournament, lower ones first."""
     tree, due = s.tree, s.due
     moving = s.g[0].moving == 1
     at = 1
@@ -401,7 +404,7 @@ def _play(s: S, off: int, now: int, late: bool) -> None:
 
 @kernel
 def next_turn(s: S, v: int, p: int, now: int) -> int:
-    """The child of p that is tried next in a view, or -1."""
+    """Return the child of p that is tried next in a view, or -1."""
     e = s.seat[p]
     off = v * s.g[0].span + e.off
     if e.n_odd > 0:
@@ -413,7 +416,7 @@ def next_turn(s: S, v: int, p: int, now: int) -> int:
 
 @kernel
 def is_up(s: S, v: int, k: int) -> bool:
-    """Whether a queue takes part in a view and has not been put aside."""
+    """Return whether a queue takes part in a view and is not excluded."""
     e = s.seat[k]
     above = s.seat[e.up]
     return s.tree[v * s.g[0].span + above.off + above.cap + e.at] == k
@@ -421,7 +424,7 @@ def is_up(s: S, v: int, k: int) -> bool:
 
 @kernel
 def exclude(s: S, v: int, k: int) -> None:
-    """A queue that has been tried in vain; until `restore`."""
+    """Exclude a queue that was tried in vain, until `restore`."""
     g, e = s.g[0], s.seat[k]
     above = s.seat[e.up]
     off = v * g.span + above.off
@@ -433,7 +436,7 @@ def exclude(s: S, v: int, k: int) -> None:
 
 @kernel
 def restore(s: S, v: int) -> None:
-    """Whoever has been put aside takes part again."""
+    """Restore all excluded queues."""
     g = s.g[0]
     for i in range(g.n_aside):
         k, e = s.aside[i], s.seat[s.aside[i]]
@@ -447,7 +450,7 @@ def restore(s: S, v: int) -> None:
 
 @kernel
 def invalidate(s: S, leaf: int) -> None:
-    """Something that starvation depends on changes in a leaf: what its calm has left out is made up for."""
+    """Invalidate a leaf's starvation cache after a change, and store the times that the cached checks have skipped."""
     e, g = s.seat[leaf], s.g[0]
     if e.calm != 0:
         if e.calm > 0:
@@ -457,12 +460,12 @@ def invalidate(s: S, leaf: int) -> None:
         e.calm = 0
 
 
-# --- keys that move with time
+# --- time-varying keys
 
 
 @kernel
 def seat_counted(s: S, leaf: int, amount: float, since_ms: int, rate: float) -> None:
-    """What a leaf has been given counts `amount` at `since_ms` and grows by `rate` a millisecond from there."""
+    """Set what a leaf has been given to `amount` at `since_ms`, growing by `rate` per millisecond from there."""
     e = s.seat[leaf]
     more = (amount - since_ms * rate) - (e.amount - e.since_ms * e.rate)
     faster = rate - e.rate
@@ -484,7 +487,7 @@ def seat_counted(s: S, leaf: int, amount: float, since_ms: int, rate: float) -> 
 
 @kernel
 def latest(s: S, now: int) -> int:
-    """The least served of the leaves that ask for something, or -1."""
+    """Return the least served of the candidates for lifting, or -1."""
     g = s.g[0]
     if s.due[g.late_off + 1] <= now:
         _play(s, g.late_off, now, True)
@@ -493,7 +496,7 @@ def latest(s: S, now: int) -> int:
 
 @kernel
 def pass_over(s: S, leaf: int) -> None:
-    """Leave a leaf out of `latest`, until `seat_late`."""
+    """Exclude a leaf from `latest`, until `seat_late`."""
     g = s.g[0]
     at = g.late_cap + s.seat[leaf].late_at
     s.tree[g.late_off + at] = -1

@@ -1,4 +1,4 @@
-"""The scheduler as Python holds it: built from yarn-site properties and nodes; names to slots."""
+"""The scheduler's Python side: built from yarn-site properties and nodes; maps names to slots."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from harness.sim.pools import DriverOptions, NodeLike, SchedulerBase, zeros
 
 
 class Scheduler(SchedulerBase):
-    """The FIFO scheduler's state with names.
+    """The FIFO scheduler's state, with the names of its queues, users and nodes.
 
     Parameters
     ----------
     conf : properties of yarn-site.xml (names as there).
     nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
-    driven : how it is driven.
+    driven : options of the driver.
 
-    ``S`` is replaced by `grow` and whatever else makes room: read it anew after that.
+    ``S`` is replaced by `grow` and every other method that makes room: read the attribute again after a call.
     """
 
     pools = (
@@ -70,11 +70,11 @@ class Scheduler(SchedulerBase):
         self._size_work()
 
     def leaf_index(self, name: str) -> int:
-        """The slot of ``root.default``, whatever queue an application names: the class does not look at the name."""
+        """Return the slot of ``root.default``; FifoScheduler ignores the queue name of an application."""
         return st.DEFAULT
 
     def user_slot(self, leaf: int, name: str) -> int:
-        """A user's slot, made on first sight."""
+        """Return a user's slot; the first call creates it."""
         slot = self.users.setdefault(name, len(self.users))
         if slot >= len(self.S.u):
             self._lengthen("u", 2 * slot)

@@ -1,6 +1,6 @@
 """Decision scripts for the FIFO scheduler: they name it with ``"scheduler": "fifo"``.
 
-Smallest and largest allocation are ``conf``'s. An application's queue may have any name.
+The minimum and maximum allocation come from ``conf``. An application's queue may have any name.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the FIFO scheduler does when applications come, ask and go, and when a node has room.
+"""The FIFO scheduler's reactions to applications that arrive, ask and end, and to free space on a node.
 
-Facts: FifoScheduler, FifoAppAttempt, DefaultResourceCalculator of Hadoop 3.4.2.
+Follows FifoScheduler, FifoAppAttempt and DefaultResourceCalculator of Hadoop 3.4.2.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -16,7 +16,7 @@ from harness.sim.lists import linked
 from harness.sim.state import ASSIGNED, NEED_ROOM
 
 _INT_MAX = 2**31 - 1
-#: The queue's applications with outstanding asks.
+#: List of the queue's applications with outstanding asks.
 insert_asking, _remove_asking = linked("ask_head", "ask_tail", "ask_prev", "ask_next")
 
 # --- asks
@@ -37,13 +37,13 @@ def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
 
 @kernel
 def has_none_of(s: S, leaf: int, mb: int, vcores: int) -> bool:
-    """The queue has no limits."""
+    """Return False: the queue has no limits."""
     return False
 
 
 @kernel
 def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
-    """A new ask (count 0) at its place in an application's list; the caller has made sure of room."""
+    """Insert a new ask (count 0) into an application's list, in order; the caller has reserved the space."""
     r = link_ask(s, i, priority, alloc_id)
     if s.a[i].n_req == 1:
         q = s.q[DEFAULT]
@@ -64,7 +64,7 @@ def drop_ask(s: S, i: int, r: int) -> None:
 
 @kernel
 def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
-    """Outstanding asks of an application and the queue, in resources."""
+    """Change the outstanding resources of an application and the queue."""
     x, q = s.a[i], s.q[DEFAULT]
     x.pending_mb += mb
     x.pending_vcores += vcores
@@ -74,7 +74,7 @@ def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
 
 @kernel
 def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
-    """An application has said how many containers of a size it wants."""
+    """Update the queue after an application has changed the number of containers that it asks for."""
 
 
 # --- nodes
@@ -82,7 +82,10 @@ def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
 
 @kernel
 def _serve_ask(s: S, i: int, r: int, ni: int, now: int) -> int:
-    """FifoScheduler.assignContainer: as many containers of an ask as fit into the node's memory; their number."""
+    """FifoScheduler.assignContainer: assign as many containers of an ask as fit in the node's memory.
+
+    Return the number.
+    """
     x, node, mb, vcores = s.a[i], s.n[ni], s.r[r].mb, s.r[r].vcores
     n = min(s.r[r].count, node.avail_mb // mb)
     if s.g[0].mutations & MUT_ONE:
@@ -98,7 +101,7 @@ def _serve_ask(s: S, i: int, r: int, ni: int, now: int) -> int:
 
 @kernel
 def attempt(s: S, ni: int, now: int) -> int:
-    """FifoScheduler.assignContainers; the number of containers assigned.
+    """FifoScheduler.assignContainers; return the number of containers assigned.
 
     An application's asks are served in order until one does not fit. Then all applications are told their headroom.
     """
@@ -126,7 +129,7 @@ def attempt(s: S, ni: int, now: int) -> int:
 
 @kernel
 def can_skip(s: S, ni: int) -> bool:
-    """Whether a heartbeat of this node would change nothing, so that it may be left out altogether."""
+    """Return whether a heartbeat of this node would change nothing, so that it can be skipped."""
     g, node = s.g[0], s.n[ni]
     if node.n_launch > 0 or node.n_done > 0 or node.draining == 1 or node.over == 1:
         return False
@@ -140,7 +143,7 @@ def can_skip(s: S, ni: int) -> bool:
 
 @kernel
 def most_rounds(s: S, ni: int) -> int:
-    """How many containers one heartbeat may assign, whatever is asked for and free."""
+    """Return how many containers one heartbeat may assign at most, whatever is asked for and free."""
     return _INT_MAX
 
 
@@ -149,7 +152,7 @@ def most_rounds(s: S, ni: int) -> int:
 
 @kernel
 def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
-    """FifoScheduler.addApplicationAttempt; the AM's container is asked for at once (``am_mb`` < 0: it is not)."""
+    """FifoScheduler.addApplicationAttempt; ask for the AM's container at once, unless ``am_mb`` < 0."""
     g, x = s.g[0], s.a[i]
     begin_attempt(s, i, now)
     x.runnable, x.am_mb, x.am_vcores = 1, 0, 0
@@ -164,7 +167,7 @@ def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
 
 @kernel
 def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int) -> int:
-    """An application arrives; its slot, or NEED_ROOM. None is rejected. See `harness.sim.ops`."""
+    """Add an application; return its slot, or NEED_ROOM. None is rejected. See `harness.sim.ops`."""
     g = s.g[0]
     if g.n_free_app < 1 or g.n_free_r < 1:
         return NEED_ROOM
@@ -181,7 +184,7 @@ def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: in
 
 @kernel
 def remove_attempt(s: S, i: int, now: int) -> None:
-    """FifoScheduler.doneApplicationAttempt, after its containers were killed and its asks dropped."""
+    """FifoScheduler.doneApplicationAttempt, after the attempt's containers were killed and its asks dropped."""
     x = s.a[i]
     x.alive = 0
     s.q[DEFAULT].n_run -= 1
@@ -196,7 +199,7 @@ def app_ended(s: S, i: int) -> None:
 
 @kernel
 def headroom(s: S, i: int) -> tuple[int, int, int]:
-    """SchedulerApplicationAttempt.getHeadroom as of the last heartbeat that assigned; vcores do not count."""
+    """SchedulerApplicationAttempt.getHeadroom at the last heartbeat that assigned something; vcores do not count."""
     g = s.g[0]
     if s.a[i].untold == 1 + g.told:
         return 0, 0, 0

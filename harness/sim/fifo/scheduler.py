@@ -1,4 +1,4 @@
-"""The FIFO scheduler's declaration as a simulated scheduler, and what of an experiment does not apply to it."""
+"""Declares the FIFO scheduler as a simulated scheduler, and which parts of an experiment do not apply to it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from harness.sim.interfaces import SchedulerRequest, SimulatedScheduler, Steered
 from harness.sim.setup import SimSetup
 
 _WHERE = "scheduler: fifo"
-#: The queues that the scheduler has, whatever the experiment says.
+#: The scheduler's fixed queues, whatever the experiment says.
 _QUEUES = {"root", "root.default"}
-#: Settings of a queue for preemption, which root always has.
+#: A queue's settings for preemption, which root always has.
 _PREEMPTION = (
     "min_share_preemption_timeout_ms",
     "fair_share_preemption_timeout_ms",
@@ -30,14 +30,14 @@ _OTHERS = ("yarn.scheduler.fair.", "yarn.scheduler.capacity.", "yarn.resourceman
 
 
 def make(request: SchedulerRequest) -> Scheduler:
-    """Make a run's scheduler. Raises InputError for whatever asks for something that the scheduler does not have."""
+    """Make a run's scheduler. Raises InputError for every feature that the scheduler does not have."""
     for what, hint in (*_queues(request), *_settings(request.setup), *_policy(request.plan, request.setup)):
         raise InputError(what, where=_WHERE, hint=hint)
     return Scheduler(request.setup.conf, request.setup.nodes)
 
 
 def _queues(request: SchedulerRequest) -> Iterator[tuple[str, str]]:
-    """Queues and settings of queues: what is wrong with each, and a hint."""
+    """Yield a problem and a hint for each unsupported queue or queue setting."""
     for queue in request.tree:
         if queue.path not in _QUEUES:
             yield (
@@ -47,7 +47,7 @@ def _queues(request: SchedulerRequest) -> Iterator[tuple[str, str]]:
     for path, own in request.setup.allocations.settings.items():
         without = QueueSettings(own.name)
         for field in fields(QueueSettings):
-            # A file's defaults for all queues stand at its root; time-outs are preemption's, which is refused.
+            # A file's defaults for all queues are stored at its root; timeouts belong to preemption, which is refused.
             if path == "root" and field.name in _PREEMPTION:
                 continue
             value = getattr(own, field.name)
@@ -61,7 +61,7 @@ def _queues(request: SchedulerRequest) -> Iterator[tuple[str, str]]:
 
 
 def _settings(setup: SimSetup) -> Iterator[tuple[str, str]]:
-    """Settings of the other schedulers, and what is not covered."""
+    """Yield a problem and a hint for settings of other schedulers, and for settings that are not covered."""
     for name in setup.conf:
         if name.startswith(_OTHERS):
             yield f"{name} is another scheduler's property", "leave it out"
@@ -72,7 +72,7 @@ def _settings(setup: SimSetup) -> Iterator[tuple[str, str]]:
 
 
 def _policy(plan: Plan | None, setup: SimSetup) -> Iterator[tuple[str, str]]:
-    """Yield a complaint and a hint for a policy that would have to change what the scheduler does."""
+    """Yield a problem and a hint for a policy that would have to change the scheduler's decisions."""
     name = getattr(setup.policy, "name", "")
     if plan is not None and setup.mode == "outside":
         yield f"policy {name} has nothing to write: there are no weights, shares or limits", "take policy fifo"
@@ -86,12 +86,12 @@ def _policy(plan: Plan | None, setup: SimSetup) -> Iterator[tuple[str, str]]:
 
 
 def put_in_force(simulation: SteeredSimulation, plan: Attributes, before: Attributes, now_ms: int) -> None:
-    """Nothing can be steered: `make` refuses policies from outside."""
+    """No-op: nothing can be steered, and `make` refuses policies from outside."""
     raise InputError("nothing of it can be steered", where=_WHERE, hint="take policy fifo")
 
 
 def why_stuck(state: S, tree: QueueTree, order: list[int]) -> str:
-    """Say that applications wait."""
+    """Return the message that applications wait."""
     return "its applications wait, and what runs does not end by itself; do masters fill the cluster?"
 
 

@@ -1,6 +1,6 @@
-"""The scheduler's state: one NamedTuple of record arrays. No behaviour lives here.
+"""The scheduler's state: one NamedTuple of record arrays. Contains no behaviour.
 
-It has what shared kernels read (`harness.sim.state`) and little more.
+It has the fields that shared kernels read (`harness.sim.state`) and few others.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from harness.sim.state import LOG, N_FIELDS, C, R
 ROOT, DEFAULT = 0, 1
 
 # Features that a mutation test can switch off (G.mutations, a bit mask; 0 in every real run). Bit 16 is MUT_HASHORDER.
-#: Applications are served in the order in which they asked, not in that of their ids.
+#: Mutation: applications are served in the order in which they asked, not in the order of their ids.
 MUT_IDS = 1 << 0
-#: A heartbeat assigns one container at most for each ask.
+#: Mutation: a heartbeat assigns at most one container for each ask.
 MUT_ONE = 1 << 1
-#: After an ask that does not fit, the application's later asks are tried.
+#: Mutation: after an ask that does not fit, the application's later asks are tried.
 MUT_PRIORITIES = 1 << 2
-#: Asks keep the vcores that the application wanted.
+#: Mutation: asks keep the vcores that the application wanted.
 MUT_VCORES = 1 << 3
 MUT_LAUNCH = 1 << 4
 MUT_CLEANUP = 1 << 5
@@ -32,7 +32,7 @@ MUT_INCREMENTS = 1 << 7
 
 #: Globals: one record.
 G = record(
-    "n_queues n_nodes",  # queues and nodes that are there
+    "n_queues n_nodes",  # numbers of existing queues and nodes
     "cluster_mb cluster_vcores",  # sum of the nodes
     "alloc_mb alloc_vcores",  # what containers hold
     "min_mb min_vcores",  # smallest size of a container
@@ -52,19 +52,19 @@ G = record(
     "n_leaves",  # leaves
     "last_mb last_vcores last_c",  # size and slot of the container that was assigned last
     "n_running",  # containers that live
-    "hooks",  # who follows the scheduler: 0, INTEGRALS or WORLD
+    "hooks",  # who reads the scheduler's log: 0, INTEGRALS or WORLD
     "n_asked",  # outstanding containers of all asks
-    "least_ask_mb least_ask_vcores",  # no ask has ever been smaller
+    "least_ask_mb least_ask_vcores",  # a lower bound of all ask sizes ever
     "preemption kill_n",  # 0: this scheduler does not preempt
     "head_mb head_vcores",  # the headroom that applications were told at the last heartbeat that assigned
     "told",  # heartbeats that have assigned so far
-    "n_untold",  # attempts that have begun since the last of them, and know of no headroom
+    "n_untold",  # attempts that began after the last such heartbeat, and know no headroom yet
 )
 
 #: A queue.
 Q = record(
-    "alive:i leaf:i",  # 1: it is there; 1: it is a leaf
-    "parent:i first_child:i next_sibling:i",  # its place in the tree
+    "alive:i leaf:i",  # 1: it exists; 1: it is a leaf
+    "parent:i first_child:i next_sibling:i",  # its position in the tree
     "usage_mb usage_vcores",  # what its containers hold
     "pending_mb pending_vcores",  # what its applications ask for
     "ask_head:i ask_tail:i",  # the list of applications with outstanding asks, in the order of their IDs
@@ -98,11 +98,11 @@ A = record(
     "nr_prev:i nr_next:i user_prev:i user_next:i",  # its neighbours in lists of applications that may not run
     "free_next:i",  # the next free slot
     "tag",  # for the driver: the job's slot
-    "untold",  # 1 + the number of heartbeats that had assigned when it began; 0: it was told a headroom
-    "integral:d integral_ms:d",  # what it has counted up to a time, and that time (harness.sim.longterm_kernels)
+    "untold",  # 1 + G.told when it began; it knows no headroom until G.told changes
+    "integral:d integral_ms:d",  # amount counted up to a time, and that time (harness.sim.longterm_kernels)
     "omega:d",  # its weight among the applications of its leaf
     "kg:d",  # its allocation since then, in the ledger's measure
-    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # as of queues (`harness.sim.longterm_state.X`)
+    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # the same as in a queue's record, `harness.sim.longterm_state.X`
 )
 
 #: Nodes.
@@ -129,10 +129,10 @@ class _Fields(NamedTuple):
     work: Annotated[np.ndarray, np.int64, 1]  # scratch
     x: Annotated[np.ndarray, X, 1]  # long-term figures of each queue (longterm_state.X)
     xg: Annotated[np.ndarray, XG, 1]  # and their globals (longterm_state.XG)
-    win: Annotated[np.ndarray, np.float64, 2]  # by queue: a ring of a sliding window's parts, and the one it leaves
+    win: Annotated[np.ndarray, np.float64, 2]  # by queue: a ring of a sliding window's parts, and the part leaving it
 
 
 class S(Arrays, _Fields):  # type: ignore[misc]
-    """All of the state. Arrays are replaced by larger ones when full (``Scheduler.grow``)."""
+    """The whole state. Full arrays are replaced by larger ones (``Scheduler.grow``)."""
 
     scheduler = "fifo"

@@ -13,7 +13,7 @@ from harness.yarn.releases import JERSEY_2_SINCE
 
 
 class AppWriter:
-    """Writes applications as of one instant."""
+    """Writes applications as they are at one instant."""
 
     def __init__(self, cluster: LiveCluster, base: str, held: Held, requests: bool) -> None:
         self.cluster, self.base, self.held, self.requests = cluster, base, held, requests
@@ -26,7 +26,7 @@ class AppWriter:
         self.cluster_mb = int(S.g["cluster_mb"][0])
 
     def document(self, app: Application, state: str) -> Document:
-        """One application."""
+        """Return the document of one application."""
         cluster = self.cluster
         sim = cluster.sim
         ended, identity = bool(app.state), sim.name_of(app)
@@ -120,7 +120,7 @@ class AppWriter:
         return 100.0 * min(self.jobs["tasks_done"][app.slot] / app.tasks, 1.0) if app.tasks else 0.0
 
     def _why_waiting(self, app: Application, state: str, slot: int, node: int) -> str:
-        """What the RM tells of an application whose master does not run yet."""
+        """Return the RM's diagnostics for an application whose AM does not run yet."""
         if state != "ACCEPTED":
             return ""
         if node >= 0:
@@ -132,7 +132,7 @@ class AppWriter:
         return text
 
     def _requests(self, slot: int) -> list[Document]:
-        """What an application asks for and has not got."""
+        """Return the outstanding requests of an application."""
         S = self.cluster.sim.scheduler.S
         found, r = [], int(S.a["req_head"][slot])
         while r >= 0:
@@ -153,7 +153,10 @@ class AppWriter:
         return found
 
     def _seconds(self, memory_s: int, vcore_s: int) -> Document:
-        """What it has held of each resource type: its last entry alone and as text before 3.5, then all as numbers."""
+        """Return the resource-seconds of each type: before Hadoop 3.5 only the last entry, as text.
+
+        Later all, as numbers.
+        """
         if self.cluster.release.hadoop < JERSEY_2_SINCE:
             return {"entry": {"key": "vcores", "value": str(vcore_s)}}
         return {"entry": [{"key": "memory-mb", "value": memory_s}, {"key": "vcores", "value": vcore_s}]}

@@ -1,7 +1,7 @@
-"""The ResourceManager's JSON, as Hadoop 3.4.2 writes it: names, types, what is left out when.
+"""The ResourceManager's JSON, as Hadoop 3.4.2 writes it: names, types, and when a field is omitted.
 
-Recorded answers of a real RM hold these functions to that (tests/sim/serve). What a simulated cluster cannot know (a
-node's real memory, ports, logs) is there with the value of an idle one.
+Tests compare these functions with recorded answers of a real RM (tests/sim/serve). What a simulated cluster cannot know
+(a node's real memory, ports, logs) has the value of an idle node.
 """
 
 from __future__ import annotations
@@ -16,22 +16,25 @@ from harness.sim.serve.values import NODE_HTTP_PORT, NODE_PORT, resource
 from harness.sim.served import Document
 
 STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING", "FINISHED", "FAILED", "KILLED")
-#: The states in the order in which the RM counts them (a hash table's).
+#: The states in the order in which the RM counts them (a hash table's order).
 _COUNTED = ("NEW", "RUNNING", "FINISHED", "SUBMITTED", "KILLED", "FAILED", "NEW_SAVING", "ACCEPTED")
 
 
 class Documents:
-    """Writes the answers about one cluster. Each method brings its time up to date and holds its lock meanwhile."""
+    """Writes the answers about one cluster.
+
+    Each method updates the cluster's time and holds its lock during the call.
+    """
 
     def __init__(self, cluster: LiveCluster) -> None:
         self.cluster = cluster
-        #: How clients reach the REST server, for the links in the answers.
+        #: The address by which clients reach the REST server, for links in the answers.
         self.base = "http://localhost:8088"
 
     # --- the cluster ---
 
     def info(self) -> Document:
-        """``/info``."""
+        """Return ``/info``."""
         started, version = self.cluster.id, self.cluster.release.version
         return {
             "clusterInfo": {
@@ -52,7 +55,7 @@ class Documents:
         }
 
     def metrics(self) -> Document:
-        """``/metrics``."""
+        """Return ``/metrics``."""
         with self.cluster.now() as sim:
             S = sim.scheduler.S
             g, apps, nodes = S.g[0], S.a[S.a["alive"] == 1], S.n
@@ -115,21 +118,21 @@ class Documents:
     # --- queues ---
 
     def scheduler(self) -> Document:
-        """``/scheduler``."""
+        """Return ``/scheduler``."""
         with self.cluster.now() as sim:
             return {"scheduler": {"schedulerInfo": sim.served.info()}}
 
     # --- nodes ---
 
     def nodes(self, states: Iterable[str] = ()) -> Document:
-        """``/nodes``; without states all but the lost ones."""
+        """Return ``/nodes``; without given states, all nodes but lost ones."""
         with self.cluster.now():
             wanted = {state.upper() for state in states} or {"RUNNING"}
             found = [self._node(i) for i in self._nodes_seen() if self._node_state(i) in wanted]
             return {"nodes": {"node": found} if found else {}}
 
     def node(self, name: str) -> Document | None:
-        """``/nodes/{id}``; None: there is no such node."""
+        """Return ``/nodes/{id}``; None: there is no such node."""
         with self.cluster.now():
             for i in self._nodes_seen():
                 if self._node_id(i) == name:
@@ -137,7 +140,7 @@ class Documents:
             return None
 
     def _nodes_seen(self) -> list[int]:
-        """Nodes that are there or were."""
+        """Return the nodes that are or were registered."""
         now_s = self.cluster.sim.now_ms / 1000.0
         return [i for i, spec in enumerate(self.cluster.sim.setup.nodes) if spec.join_s <= now_s]
 
@@ -191,7 +194,7 @@ class Documents:
     # --- applications ---
 
     def apps(self, keep: Callable[[Application, str], bool], *, limit: int | None, requests: bool) -> Document:
-        """``/apps``: those that `keep` (application, state) wants, the youngest first."""
+        """Return ``/apps``: the applications for which `keep` (application, state) is true, newest first."""
         with self.cluster.now():
             states = self.cluster.app_states()
             applications = self.cluster.sim.applications
@@ -205,18 +208,18 @@ class Documents:
             return {"apps": {"app": found} if found else {}}
 
     def app(self, app: Application, *, requests: bool) -> Document:
-        """``/apps/{id}``."""
+        """Return ``/apps/{id}``."""
         with self.cluster.now():
             state = self.state(app)
             return {"app": AppWriter(self.cluster, self.base, self.cluster.held(), requests).document(app, state)}
 
     def state(self, app: Application) -> str:
-        """An application's state now."""
+        """Return an application's present state."""
         with self.cluster.now():
             return app.state or self.cluster.app_states().get(app.number, "ACCEPTED")
 
     def statistics(self, states: Iterable[str], types: Iterable[str]) -> Document:
-        """``/appstatistics``."""
+        """Return ``/appstatistics``."""
         with self.cluster.now():
             wanted = {state.upper() for state in states}
             of_types = [name.lower() for name in types] or ["*"]
@@ -229,7 +232,7 @@ class Documents:
             return {"appStatInfo": {"statItem": items}}
 
     def attempts(self, app: Application) -> Document:
-        """``/apps/{id}/appattempts``: the current one."""
+        """Return ``/apps/{id}/appattempts``, with the current attempt only."""
         with self.cluster.now():
             state = self.state(app)
             return {"appAttempts": {"appAttempt": [self._attempt(app, state, app.node)]}}

@@ -1,7 +1,7 @@
-"""Virtual time that follows the wall clock, times a speed; the allocation file and its poll; one lock around it all.
+"""Virtual time that follows the wall clock, times a speed; the poll of the allocation file; one lock for everything.
 
-What a ResourceManager does by itself while clients talk to it happens here: applications run, the allocation file is
-looked at every 10 s (AllocationFileLoaderService of Hadoop 3.4.2), empty ad hoc queues go.
+Does what a ResourceManager does by itself between requests of clients: it runs applications, checks the allocation file
+every 10 s (AllocationFileLoaderService of Hadoop 3.4.2) and removes empty ad hoc queues.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from harness.sim.setup import SimSetup
 from harness.sim.world import J_RUNNING, NEVER
 from harness.yarn.releases import release_of
 
-#: The RM looks at the file this often, and loads it when it has been still for longer than `STILL_MS`.
+#: The RM's poll interval of the file, which it loads if the file has not changed for longer than `STILL_MS`.
 POLL_MS, STILL_MS = 10_000, 5_000
-#: How long the RM keeps what it has counted of running containers (SchedulerApplicationAttempt).
+#: How long the RM caches its counts of running containers (SchedulerApplicationAttempt).
 CACHE_MS = 3_000
-#: How often time is brought up to date when nobody asks, wall seconds.
+#: How often time is updated when there is no request, wall seconds.
 _BEAT_S = 0.2
 
 
@@ -42,13 +42,13 @@ class LiveCluster:
 
     Parameters
     ----------
-    setup : the cluster, its jobs and what decides in its scheduler.
-    file : the allocation file, which is there already and is what ``setup.allocations`` says.
-    speed : seconds of virtual time in one of the wall clock.
+    setup : the cluster, its jobs and its scheduler.
+    file : the allocation file, which already exists with the content of ``setup.allocations``.
+    speed : seconds of virtual time per second of the wall clock.
     completed : how many ended applications are retained.
     clock : seconds since 1970; for tests.
-    log : what the RM would write into its log.
-    hadoop : the release as which it answers (harness.yarn.releases).
+    log : receives what the RM would write into its log.
+    hadoop : the Hadoop release whose answers it gives (harness.yarn.releases).
     """
 
     def __init__(
@@ -75,19 +75,19 @@ class LiveCluster:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.sim.advance(1)
-        # Compiling took its time: the cluster begins when it is ready.
+        # Compilation takes time, so the cluster's time begins when it is ready.
         self._began = clock()
         self.id = self.sim.cluster_ts = round(self._began * 1000)
 
     # --- time ---
 
     def start(self) -> None:
-        """Let time go on when nobody asks."""
+        """Start a thread that updates the time without requests."""
         self._thread = threading.Thread(target=self._run, name="virtual time", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop it."""
+        """Stop this thread."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(timeout=30)
@@ -97,7 +97,7 @@ class LiveCluster:
             self.catch_up()
 
     def catch_up(self) -> int:
-        """Bring virtual time up to the wall clock's (at most 10 s of work at once); it, in ms."""
+        """Advance virtual time to the wall clock's (at most 10 s of work at once); return it in ms."""
         with self.lock:
             target = int((self._clock() - self._began) * 1000 * self.speed)
             until = time.monotonic() + 10.0
@@ -111,24 +111,25 @@ class LiveCluster:
                         self._next_poll_ms += POLL_MS
                         self._poll()
             except YarnfairError as error:
-                # A job of the input that cannot be (its queue has become a parent): what runs can still be asked for.
+                # A job of the input that is impossible (its queue has become a parent): the running ones can still be
+                # queried.
                 self._halted = True
                 self._log(f"virtual time stands still: {error.line()}")
             return self.sim.now_ms
 
     @contextlib.contextmanager
     def now(self) -> Iterator[LiveSimulation]:
-        """The cluster brought up to date, and held there meanwhile."""
+        """Yield the cluster at the present time, and hold its lock during the block."""
         with self.lock:
             self.catch_up()
             yield self.sim
 
     def epoch(self, at_ms: int) -> int:
-        """A time as a client sees it: ms since 1970."""
+        """Return a time as a client sees it: ms since 1970."""
         return self.id + at_ms
 
     def _masters_that_end(self) -> None:
-        """Masters that end by themselves: when they have been started, their end is known."""
+        """Schedule the end of started AMs that end by themselves."""
         jobs = self.sim.world.jobs
         for app in list(self._sleepers):
             started = int(jobs["am_ms"][app.slot]) if app.slot >= 0 else NEVER
@@ -161,7 +162,7 @@ class LiveCluster:
             self.reload()
 
     def reload(self) -> bool:
-        """Read the allocation file now; False: it could not be loaded, the queues stay, and the log says why."""
+        """Read the allocation file now; return False if it is invalid: the queues stay, and the log has the reason."""
         with self.lock:
             mtime = self._mtime()
             try:
@@ -177,23 +178,23 @@ class LiveCluster:
             return True
 
     def refresh(self) -> None:
-        """What ``refreshQueues`` does. JavaError: refused."""
+        """Carry out ``refreshQueues``. Raises JavaError if it is refused."""
         with self.now() as sim:
             sim.served.refresh(self.reload)
 
     # --- applications ---
 
     def application(self, number: int) -> Application | None:
-        """An application that the RM knows (still)."""
+        """Return an application that the RM (still) knows."""
         return self.sim.applications.get(number)
 
     def new_number(self) -> int:
-        """A number for an application that a client is about to submit."""
+        """Return a number for an application that a client is about to submit."""
         with self.now() as sim:
             return sim.new_number()
 
     def submit(self, number: int, job: JobSpec, change: Callable[[Application], None]) -> Application:
-        """Submit a job now. `change` completes the application as the RM knows it. InputError: nothing can hold it."""
+        """Submit a job now. `change` completes the RM's application. Raises InputError if no node can hold it."""
         with self.now() as sim:
             app = sim.submit(number, job, change)
             if app.am_runs_s is not None:
@@ -202,24 +203,24 @@ class LiveCluster:
             return app
 
     def kill(self, app: Application, user: str) -> None:
-        """Kill it at once."""
+        """Kill an application at once."""
         with self.now() as sim:
             sim.end(app, killed_by=user)
 
     def move(self, app: Application, queue: str) -> bool:
-        """Move it to a leaf queue; False: the scheduler refuses."""
+        """Move an application to a leaf queue; return False if the scheduler refuses."""
         with self.now() as sim:
             return sim.move(app, ensure_root_prefix(queue))
 
     def is_leaf(self, queue: str) -> bool:
-        """Whether there is such a leaf queue; none is made. Of the Fair Scheduler."""
+        """Return whether a leaf queue of the Fair Scheduler exists; none is created."""
         with self.lock:
             scheduler = self.sim.scheduler
             slot = scheduler.queue_slots.get(ensure_root_prefix(queue))
             return slot is not None and bool(scheduler.S.q["leaf"][slot])
 
     def app_states(self) -> dict[int, str]:
-        """Number -> state of every application that is known."""
+        """Return number -> state of every known application."""
         with self.lock:
             jobs, now = self.sim.world.jobs, self.sim.now_ms
             states, am0 = jobs["state"].tolist(), jobs["am0_ms"].tolist()
@@ -234,11 +235,14 @@ class LiveCluster:
             }
 
     def held(self) -> Held:
-        """What running containers use and have used, by job slot; one pass for all."""
+        """Return what running containers use and have used, by job slot, in one pass."""
         return Held(self.sim)
 
     def account(self, app: Application, held: Held) -> tuple[int, int]:
-        """(memory-seconds, vcore-seconds) as the RM shows them: what running containers used is counted every 3 s."""
+        """Return (memory-seconds, vcore-seconds) as the RM shows them.
+
+        Use of running containers is counted every 3 s.
+        """
         if app.state:
             return app.memory_seconds, app.vcore_seconds
         slot = app.slot
@@ -251,7 +255,7 @@ class LiveCluster:
 
 
 class Held:
-    """Figures of all jobs at one instant, lists by job slot: what running containers used, what ended ones did."""
+    """Values of all jobs at one instant, as lists by job slot: use of running containers, and of ended ones."""
 
     def __init__(self, sim: LiveSimulation) -> None:
         world, now = sim.world, sim.now_ms
@@ -259,7 +263,7 @@ class Held:
         live = runs[runs["live"] == 1]
         size = len(world.jobs)
         used_ms = now - live["granted_ms"]
-        # Each container's part is cut to whole seconds, as Hadoop does.
+        # Each container's part is truncated to whole seconds, as in Hadoop.
         self.running_mb_s = _sums(live["job"], used_ms * live["mb"] // 1000, size)
         self.running_vc_s = _sums(live["job"], used_ms * live["vc"] // 1000, size)
         self.ended_mb: list[int] = world.jobs["mb_ms"].tolist()

@@ -1,6 +1,6 @@
 """The REST server: paths and methods of a ResourceManager, its status codes and its RemoteExceptions.
 
-JSON only: a real RM writes XML for a client that prefers it. Who asks is whoever ``user.name`` says, as on a cluster
+JSON only: a real RM writes XML for a client that prefers it. The user is the one in ``user.name``, as on a cluster
 without Kerberos.
 """
 
@@ -39,23 +39,23 @@ _NODE_STATES = ("NEW", "RUNNING", "UNHEALTHY", "DECOMMISSIONED", "LOST", "REBOOT
 _MOST_BYTES = 4 << 20
 
 
-#: What the RM says of a body that its parser does not read, before the parser's own words.
+#: The RM's message about a body that its parser cannot read, before the parser's own text.
 _UNREADABLE = "javax.xml.bind.UnmarshalException\n - with linked exception:\n[javax.xml.stream.XMLStreamException: "
 
 
 class Refusal(Exception):
-    """An answer with an error.
+    """An error response.
 
     Parameters
     ----------
     status, java_class
-        Its status and Java's class.
+        The HTTP status and the Java class of the exception.
     message
-        What it says (None: the RM says nothing).
+        The message (None: the RM sends none).
     cause
-        The class whose name stands before the message until Hadoop 3.5.
+        The class whose name precedes the message before Hadoop 3.5.
     since_jersey_2
-        Whether the message is only there since then.
+        Whether the message only exists since Hadoop 3.5.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Refusal(Exception):
         self._cause, self._since_jersey_2 = cause, since_jersey_2
 
     def document(self, hadoop: tuple[int, int]) -> dict[str, Any]:
-        """As the RM of a release writes it."""
+        """Return the document as the RM of a release writes it."""
         message = self.message
         if hadoop < JERSEY_2_SINCE:
             if self._since_jersey_2:
@@ -89,23 +89,23 @@ def _bad(message: str) -> Refusal:
 
 
 def _undeclared(message: str | None = None) -> Refusal:
-    """Return the answer to an exception of the scheduler, whose message it has since Hadoop 3.5."""
+    """Return the response to an exception of the scheduler, whose message it includes since Hadoop 3.5."""
     return Refusal(503, _UNDECLARED, message, since_jersey_2=True)
 
 
 class Face:
-    """What each request means. One for all connections; the cluster's lock makes it safe."""
+    """Handles each request. One object serves all connections; the cluster's lock makes it safe."""
 
     def __init__(self, cluster: LiveCluster) -> None:
         self.cluster = cluster
         self.documents = Documents(cluster)
-        #: Where the RPC ports are, as properties of yarn-site.xml; whoever opens them says so.
+        #: Addresses of the RPC ports, as properties of yarn-site.xml, set by the code that opens them.
         self.addresses: dict[str, str] = {}
 
     def answer(
         self, method: str, path: str, query: Mapping[str, list[str]], body: bytes
     ) -> tuple[int, Any, str | None]:
-        """(status, document or text or None for nothing, Location). Raises Refusal."""
+        """Return (status, body, Location): the body is a document, a text or None. Raises Refusal."""
         if path == "/conf" and method == "GET":
             return 200, self._conf(query), None
         parts = [part for part in path.split("/") if part]
@@ -132,7 +132,7 @@ class Face:
 
     @property
     def _jersey_2(self) -> bool:
-        """Whether answers are those of Hadoop 3.5 and later."""
+        """Return whether answers are those of Hadoop 3.5 and later."""
         return self.cluster.release.hadoop >= JERSEY_2_SINCE
 
     def _written(self, document: Any) -> Any:
@@ -142,8 +142,8 @@ class Face:
     def _json(self, body: bytes, *, strict: bool = False) -> Any:
         """Return the body's document.
 
-        What is no JSON object is refused since 3.5. Before, it counted as empty with applications; with the
-        configuration (``strict``) what is no JSON was refused.
+        Since 3.5 a body that is no JSON object is refused. Before, it counted as empty in requests about applications;
+        in requests about the configuration (``strict``), a body that is no JSON was refused.
         """
         try:
             found = json.loads(body) if body.strip() else {}
@@ -253,7 +253,7 @@ class Face:
         return {"property": rows[0]} if name else {"properties": rows}
 
     def _says_synchronous(self) -> bool:
-        """Whether the release's default is asynchronous: the simulated scheduler is not, and says so."""
+        """State that the scheduler is synchronous, in releases whose default is asynchronous scheduling."""
         return self.cluster.release.asynchronous and self.cluster.sim.served.may_be_asynchronous
 
     def _version(self) -> Any:
@@ -315,7 +315,7 @@ class Face:
             if job.am.vcores > most.vcores:
                 raise _bad("Requested more cores than configured max")
             with self.cluster.lock:
-                # Submitting again what is known already does nothing, as there.
+                # Submitting a known application again does nothing, as in Hadoop.
                 if self.cluster.application(number) is None:
                     self.cluster.submit(number, job, complete)
         except InputError as error:
@@ -351,7 +351,7 @@ class Face:
 
 
 def _user(query: Mapping[str, list[str]]) -> str:
-    # dr.who is whom a Hadoop web server takes for somebody who does not say.
+    # dr.who is the user that a Hadoop web server assumes if a request names none.
     return (query.get("user.name") or [""])[0][:256] or "dr.who"
 
 
@@ -394,7 +394,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "Jetty(simulated)"
     sys_version = ""
     timeout = 120
-    # An answer goes out whole: small segments would wait for the other side's acknowledgement.
+    # Send a response at once: small segments would wait for the other side's acknowledgement.
     wbufsize = -1
     disable_nagle_algorithm = True
     face: Face
@@ -412,7 +412,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._serve("DELETE")
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Silent: a controller asks every second."""
+        """No-op: a controller sends a request every second."""
 
     def _serve(self, method: str) -> None:
         address = urlsplit(self.path)
@@ -455,7 +455,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class RestServer(Port):
-    """The REST port of a simulated ResourceManager. ``port`` 0 is a free one."""
+    """The REST server of a simulated ResourceManager. ``port`` 0 means a free port."""
 
     def __init__(self, cluster: LiveCluster, host: str = "127.0.0.1", port: int = 0) -> None:
         self.face = Face(cluster)

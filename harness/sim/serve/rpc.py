@@ -1,7 +1,7 @@
 """Hadoop's RPC, the server's side: ``refreshQueues`` (admin port) and ``getQueueInfo`` (client port), SIMPLE only.
 
-The wire format is harness.yarn.rpc's. Connections stay open for further calls, as Java clients use them. A call that is
-not there is answered as Hadoop answers it, with RpcNoSuchMethodException.
+The wire format is in harness.yarn.rpc. Connections stay open for further calls, as Java clients expect. An unknown
+method is answered with RpcNoSuchMethodException, as in Hadoop.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Method = Callable[[bytes], bytes]
 
 
 def _signed(number: int) -> int:
-    """What `rpc.zigzag` made, back."""
+    """Undo `rpc.zigzag`."""
     return number >> 1 if number & 1 == 0 else -(number >> 1) - 1
 
 
 def methods(cluster: LiveCluster) -> dict[str, dict[str, Method]]:
-    """Protocol -> method -> what it does."""
+    """Return protocol -> method -> handler."""
 
     def refresh_queues(request: bytes) -> bytes:
         cluster.refresh()
@@ -75,7 +75,7 @@ class _Connection(socketserver.BaseRequestHandler):
     def handle(self) -> None:
         self.request.settimeout(300)
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # Who has gone, or does not speak Hadoop's RPC, gets no answer: the connection ends.
+        # A client that has disconnected, or does not speak Hadoop's RPC, gets no answer: the connection ends.
         with contextlib.suppress(OSError, ValueError):
             self._serve()
 
@@ -123,7 +123,7 @@ class _Connection(socketserver.BaseRequestHandler):
             try:
                 answer = known[name](body[at : at + size])
             except (ValueError, KeyError) as error:
-                # As Hadoop answers with whatever a method has thrown.
+                # As Hadoop answers with any exception of a method.
                 raise JavaError("java.lang.RuntimeException", f"{type(error).__name__}: {error}") from error
             header = rpc.field(1, call) + rpc.field(2, _SUCCESS) + rpc.field(3, _VERSION)
             self._send(header + self._trailer(client), answer)
@@ -160,7 +160,7 @@ class _Connection(socketserver.BaseRequestHandler):
 
 
 class RpcServer(Port):
-    """One RPC port of a simulated ResourceManager (the admin's or the clients'); ``port`` 0 is a free one."""
+    """One RPC port of a simulated ResourceManager (for admins or clients); ``port`` 0 means a free port."""
 
     def __init__(self, cluster: LiveCluster, host: str = "127.0.0.1", port: int = 0) -> None:
         super().__init__(host, port, type("Connection", (_Connection,), {"methods": methods(cluster)}), "rpc")

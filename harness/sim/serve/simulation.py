@@ -1,7 +1,7 @@
-"""A simulation that is not run to its end but brought up to a given time, again and again, and acted upon in between.
+"""A simulation that is advanced to given times step by step, and acted upon in between, instead of run to its end.
 
-What applications are to a ResourceManager (ids, names, states, what is retained of those that ended) is kept here; the
-figures are the simulator's own.
+Keeps the ResourceManager's view of applications (ids, names, states, retained ended ones); their resources come from
+the simulator.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from harness.sim.setup import SimSetup
 from harness.sim.simulate import Simulation
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, R_AM
 
-#: What a job's kind is called as an application's type.
+#: The application type that belongs to a job's kind.
 APPLICATION_TYPES = {"mapreduce": "MAPREDUCE", "spark": "SPARK", "dag": "TEZ", "service": "YARN"}
 #: How many ended applications are retained (``yarn.resourcemanager.max-completed-applications``).
 MOST_COMPLETED = 1000
-#: Virtual time is advanced in steps of at most this, so that applications are numbered as they come.
+#: Virtual time advances in steps of at most this, so that applications are numbered in the order of arrival.
 _STEP_MS = 5000
 
 
@@ -40,16 +40,16 @@ class Application:
     queue: str
     type: str
     submitted_ms: int
-    row: int = -1  # the job's; -1: it was refused at once
-    slot: int = -1  # of the job while it lives
+    row: int = -1  # the job's row; -1: it was refused at once
+    slot: int = -1  # the job's slot while it lives
     gen: int = -1
     tags: tuple[str, ...] = ()
     tasks: int = 0
     unmanaged: bool = False
     registers: bool = True  # whether its master ever registers with the RM
-    am_runs_s: float | None = None  # a master that ends by itself, without having registered
+    am_runs_s: float | None = None  # an AM that ends by itself, without having registered
     killed_by: str | None = None
-    # Once it has ended:
+    # Set after its end:
     state: str = ""  # FINISHED, FAILED, KILLED; empty: it lives
     launched_ms: int = -1
     finished_ms: int = -1
@@ -57,7 +57,7 @@ class Application:
     memory_seconds: int = 0
     vcore_seconds: int = 0
     diagnostics: str = ""
-    # The RM's cache of what running containers have used: when it was made, and the figures.
+    # The RM's cache of the use of running containers: its time, and the values.
     cached_ms: int = -1 << 60
     cached_ended: int = -1
     cached_mb_s: int = 0
@@ -65,7 +65,7 @@ class Application:
 
 
 class LiveSimulation(Simulation):
-    """A cluster that goes on for ever. Not for use from several threads at once (`harness.sim.serve.live` is).
+    """A cluster that runs for ever. Not thread-safe; `harness.sim.serve.live` is.
 
     `setup` is as for a run; its samples, time limit and task log are not used. Queues come and go: an allocation file
     may be reloaded, submissions make ad hoc queues.
@@ -87,7 +87,7 @@ class LiveSimulation(Simulation):
             )
         )
         self._most_completed = completed
-        #: The RM's time stamp, ms since 1970, which its applications' ids carry.
+        #: The RM's start time, ms since 1970, which is part of its applications' ids.
         self.cluster_ts = 0
         if self.kind.served is None:
             raise InputError(
@@ -103,12 +103,12 @@ class LiveSimulation(Simulation):
         self.submitted = 0
         self._by_row: dict[int, Application] = {}
         self._known = np.zeros(1024, bool)
-        self._placed = np.zeros(1024, bool)  # by row: it is known where the master runs
+        self._placed = np.zeros(1024, bool)  # by row: the AM's node is known
         self._ended_rows: list[Any] = []
         self._next_number = int(self.scheduler.S.g["next_app_id"][0])
         self._reserved: set[int] = set()
         self._slots = dict(self.scheduler.queue_slots)
-        # Something is always alive, so that the loop does not find the run ended.
+        # A job that never ends, so that the loop does not consider the run finished.
         self.world.g["live_jobs"] += 1
         self.world.g["next_sample_ms"] = NEVER
         if setup.mode == "inside" and getattr(getattr(setup.policy, "settings", None), "t_wait", None) == "auto":
@@ -117,11 +117,11 @@ class LiveSimulation(Simulation):
 
     @property
     def now_ms(self) -> int:
-        """Virtual time."""
+        """Return virtual time."""
         return int(self.world.g["now"][0])
 
     def _add_job(self, job: JobSpec) -> int:
-        # Not before the feed has taken the job: one that it refuses has no row.
+        # Not before the feed has accepted the job: a refused job has no row.
         row = super()._add_job(job)
         self._specs[row] = job
         return row
@@ -129,7 +129,7 @@ class LiveSimulation(Simulation):
     # --- time ---
 
     def advance(self, to_ms: int) -> None:
-        """Bring everything up to `to_ms`; nothing happens if that is past."""
+        """Advance everything to `to_ms`; no-op if that is past."""
         while self.now_ms < to_ms:
             self._step(min(to_ms, self.now_ms + _STEP_MS))
             self._note_applications()
@@ -153,7 +153,7 @@ class LiveSimulation(Simulation):
     # --- applications ---
 
     def _note_applications(self) -> None:
-        """Number what has come since the last call, and close what has ended."""
+        """Number the applications that arrived since the last call, and close those that have ended."""
         world, a = self.world, self.scheduler.S.a
         jobs = world.jobs
         self._make_room_for_rows()
@@ -172,7 +172,7 @@ class LiveSimulation(Simulation):
         following = int(self.scheduler.S.g["next_app_id"][0])
         unseen = [r for r in self._ended_rows if not self._known[int(r["row"])]]
         if unseen:
-            # They came and went since the last call: the numbers that nobody else has are theirs, in their order.
+            # They arrived and ended since the last call: they get the numbers that are not taken, in order.
             numbers = range(self._next_number, following)
             free = [n for n in numbers if n not in self.applications and n not in self._reserved]
             unseen.sort(key=lambda r: (int(r["submit_ms"]), int(r["row"])))
@@ -238,11 +238,11 @@ class LiveSimulation(Simulation):
             self.applications.pop(self.completed.pop(0), None)
 
     def name_of(self, app: Application) -> str:
-        """Its id."""
+        """Return an application's id."""
         return f"application_{self.cluster_ts}_{app.number:04d}"
 
     def new_number(self) -> int:
-        """A number for an application that will be submitted later (or never)."""
+        """Return a number for an application that will be submitted later (or never)."""
         g = self.scheduler.S.g
         number = int(g["next_app_id"][0])
         g["next_app_id"] = number + 1
@@ -252,8 +252,8 @@ class LiveSimulation(Simulation):
     def submit(self, number: int, job: JobSpec, change: Callable[[Application], None]) -> Application:
         """Submit a job now, under a number that `new_number` gave (or any that is free).
 
-        Its queue is made if it is not there. `change` is called with the application before anything happens to it.
-        Raises InputError for what no node can hold.
+        Its queue is created if needed. `change` is called with the application before anything happens to it. Raises
+        InputError for what no node can hold.
         """
         self._reserved.discard(number)
         placed = self.served.placed_in(job.queue, job.user, job.name)
@@ -273,7 +273,7 @@ class LiveSimulation(Simulation):
         self.world, slot = self.feed.put(self.world, spec)
         g = self.scheduler.S.g
         following = int(g["next_app_id"][0])
-        # The arrival that is now the only thing due takes the next number.
+        # The only arrival that is now due takes the next number.
         g["next_app_id"] = number
         self._step(self.now_ms)
         g = self.scheduler.S.g
@@ -301,11 +301,11 @@ class LiveSimulation(Simulation):
         self._note_applications()
 
     def end_at(self, app: Application, at_ms: int) -> None:
-        """End an application at a time to come."""
+        """End an application at a future time."""
         self.push(max(at_ms, self.now_ms), E_LIFETIME, app.gen, app.slot)
 
     def move(self, app: Application, leaf: str) -> bool:
-        """Move an application to a leaf (a full path) now; False: there is none, or its limits are in the way."""
+        """Move an application to a leaf (a full path) now; return False if there is none, or limits forbid it."""
         if app.slot < 0 or not self.served.move(app.slot, leaf):
             return False
         app.queue = leaf
@@ -314,7 +314,7 @@ class LiveSimulation(Simulation):
     # --- queues ---
 
     def queues_changed(self) -> None:
-        """Bring what stands beside the scheduler's queues in line with them."""
+        """Update the arrays beside the scheduler's queues after a change of the queues."""
         slots = self.scheduler.queue_slots
         if slots == self._slots:
             return

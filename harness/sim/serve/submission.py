@@ -1,8 +1,8 @@
-"""What a client submits, as a job of the simulator.
+"""Converts a client's submission to a job of the simulator.
 
-A simulated node runs no programs. What an application does is told by the environment variable YARNFAIR_JOB of its
-master: a JSON object with its stages. Without it the master's command is looked at: ``sleep N`` is a master that never
-registers and ends after N seconds, as on a real cluster; anything else holds its master's container until it is killed.
+A simulated node runs no programs. The environment variable YARNFAIR_JOB of the AM tells what an application does, as a
+JSON object with its stages. Without it, the AM's command counts: ``sleep N`` is an AM that never registers and ends
+after N seconds, as on a real cluster; any other command holds the AM's container until it is killed.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ Megabytes = Annotated[int, Field(ge=1, le=1 << 40)]
 
 
 class Size(Strict):
-    """The size of a container. What is not given is as large as the master's."""
+    """The size of a container. Omitted values are those of the AM."""
 
     memory_mb: Megabytes | None = None
     vcores: Count | None = None
 
     def resource(self, otherwise: Resource) -> Resource:
-        """Return the container's resource; what is not given is taken from `otherwise`."""
+        """Return the container's resource; omitted values come from `otherwise`."""
         return Resource(
             otherwise.memory_mb if self.memory_mb is None else self.memory_mb,
             otherwise.vcores if self.vcores is None else self.vcores,
@@ -46,7 +46,7 @@ class Size(Strict):
 
 
 class StageGiven(Size):
-    """A stage: so many tasks of one length, or a task a length that is listed."""
+    """A stage: a number of tasks of one duration, or a list with the duration of each task."""
 
     name: str | None = None
     tasks: Count = 1
@@ -56,7 +56,7 @@ class StageGiven(Size):
     slow_start: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     def stage(self, at: int, am: Resource) -> Stage:
-        """Return the stage at position `at`; what is not given is taken from the master's size."""
+        """Return the stage at position `at`; omitted values come from the AM's size."""
         duration, tasks = Duration("constant", value_s=self.duration_s), self.tasks
         if self.durations_s is not None:
             duration, tasks = Duration("listed", values_s=tuple(self.durations_s)), len(self.durations_s)
@@ -72,7 +72,7 @@ class StageGiven(Size):
 
 
 class JobGiven(Strict):
-    """What the variable says."""
+    """The content of the variable."""
 
     keys_page: ClassVar[str] = "docs/how-to/simulated-rm.md"
 
@@ -110,7 +110,7 @@ def _amount(value: Any, what: str, most: int) -> int:
 
 
 def _entries(value: Any) -> list[Mapping[str, Any]]:
-    """JAXB's lists: ``{"entry": [...]}``, or one object instead of a list of one."""
+    """Return a JAXB list: ``{"entry": [...]}``, or one object instead of a list of one."""
     inner = value.get("entry", []) if isinstance(value, dict) else []
     found = inner if isinstance(inner, list) else [inner]
     return [entry for entry in found if isinstance(entry, dict)]
@@ -125,7 +125,7 @@ def _tags(value: Any) -> tuple[str, ...]:
 def job_of(
     body: Mapping[str, Any], *, identity: str, user: str, smallest: Resource
 ) -> tuple[JobSpec, Callable[[Application], None]]:
-    """A job, and what completes the application as the RM knows it. InputError for what cannot be understood."""
+    """Return a job, and what completes the RM's application. Raises InputError for an invalid submission."""
     container = body.get("am-container-spec")
     spec = container if isinstance(container, dict) else {}
     size = body.get("resource")

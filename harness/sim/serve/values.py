@@ -1,4 +1,4 @@
-"""What all answers share: resources as JSON, the names of states, ports."""
+"""Values that all answers share: resources as JSON, names of states, ports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from harness.model.queues import JAVA_LONG_MAX
 from harness.sim.served import Document
 
-#: A node's port, and that of its web pages.
+#: A node's port, and the port of its web pages.
 NODE_PORT, NODE_HTTP_PORT = 45454, 8042
 #: An ended application's final status.
 FINAL_STATUS = {"FINISHED": "SUCCEEDED", "FAILED": "FAILED", "KILLED": "KILLED"}
@@ -30,7 +30,7 @@ def _information(name: str, units: str, value: int, least: int, most: int) -> Do
 def resource(
     mb: int, vcores: int, bounds: tuple[int, int, int, int] = (0, JAVA_LONG_MAX, 0, JAVA_LONG_MAX)
 ) -> Document:
-    """A resource; `bounds`: least and most memory, least and most vcores of the type."""
+    """Return a resource as JSON; `bounds`: smallest and largest memory and vcores of the resource type."""
     return {
         "memory": mb,
         "vCores": vcores,
@@ -44,16 +44,16 @@ def resource(
 
 
 def timeouts() -> Document:
-    """``/apps/{id}/timeouts``."""
+    """Return ``/apps/{id}/timeouts``."""
     return {"timeouts": {"timeout": [dict(TIMEOUT)]}}
 
 
-#: Maps that Jersey 2 leaves out where they are empty.
+#: Maps that Jersey 2 omits if they are empty.
 _MAPS = ("attributes", "resourceSecondsMap", "preemptedResourceSecondsMap", "labelsToNodes")
 
 
 def without_empty_maps(document: Any) -> Any:
-    """Return a document as Hadoop writes it since 3.5: maps without an entry are not there."""
+    """Return a document as Hadoop writes it since 3.5: without empty maps."""
     if isinstance(document, dict):
         kept = {key: value for key, value in document.items() if not (key in _MAPS and value == {})}
         return {key: without_empty_maps(value) for key, value in kept.items()}
