@@ -191,7 +191,8 @@ class BaseActuator(ABC):
         for name in self.PARTS:
             self._part(name).clear()
         self.from_copy = False
-        # A copy of the ledger of before is then older than what the lock file has, though nothing was prepared since.
+        # An older copy of the ledger is then recognised by the lock file's generation, even though nothing was prepared
+        # since.
         self.generation += 1
         self._refusals = None
         self._look_anew()
@@ -245,7 +246,7 @@ class BaseActuator(ABC):
                 baseline[path][self.SHARE] = stands[path][self.SHARE]
 
     def _stands_and_managed(self) -> tuple[dict[str, Values], IsManaged]:
-        """Return the present values, and how one of them is recognised as managed, both of one reading."""
+        """Return the present values and a function that recognises a managed one, both from one read."""
         return self._stands(), lambda _, value, values: value in values
 
     @property
@@ -351,7 +352,7 @@ class BaseActuator(ABC):
             for attribute, values in list(managed.items()):
                 value = present[attribute]
                 if value in values:
-                    # Of a value that stood there and one that was to be written, this is the one that does.
+                    # Of the value written last and the one about to be written, this one is in the file.
                     others = [other for other in values if other not in (value, known.get(attribute))]
                     remember_written(self.written, self._written_as(path, attribute), others)
                     values[:] = [value]
@@ -369,8 +370,8 @@ class BaseActuator(ABC):
                             f"{value}, which looks like a share that a controller computed, or was written with such "
                             f"ones; {_kept_as(own)} (to change it, write a round share, or name it in `queues`)"
                         )
-                # An older copy of the document brings back a limit that a controller wrote. After an older copy of the
-                # ledger such a limit may be unknown, but for its figures.
+                # An older copy of the document brings back a limit that a controller wrote. With an older copy of the
+                # ledger, such a limit may be unknown, and only its digits show that it was computed.
                 known_old = value is not None and value in self.written.get(self._written_as(path, attribute), [])
                 computed = value is not None and not share and self.from_copy
                 computed = computed and not self._limit_by_hand(attribute, value)
@@ -541,10 +542,10 @@ class BaseActuator(ABC):
     def _newcomers(self, stands: Mapping[str, Values], gone: Sequence[str]) -> list[Drift]:
         """Give new queues that were renamed, moved or copied with a controller's share the entitlement of their model.
 
-        Such a share is to the last digit one that a controller wrote for the model. One that a person may have written
-        counts only if its model was removed. Every other share of a new queue beside managed siblings is reported,
-        because it becomes the queue's entitlement. ``stands`` is in the order of the document, and so is ``gone``, the
-        queues that have just been removed.
+        Such a share equals, to the last digit, a share that a controller wrote for the model. A share that a person may
+        also have written counts only if its model was removed. Every other share of a new queue beside managed siblings
+        is reported, because it becomes the queue's entitlement. ``stands`` is in the order of the document, and so is
+        ``gone``, the queues that have just been removed.
         """
         new = {path: share for path, present in stands.items() if (share := present[self.SHARE]) is not None}
         new = {path: share for path, share in new.items() if path not in self.baseline}
@@ -553,8 +554,8 @@ class BaseActuator(ABC):
         left = [path for path in gone if path in self.departed]
         steered = {parent(path) for path, managed in self.managed.items() if managed.get(self.SHARE)}
         steered |= {parent(path) for path in left}
-        # The children of a group that is itself new stand beside each other as they did: copied, or renamed as a whole.
-        # At the first reading every queue is new, and none is a copy.
+        # Children of a new group keep the order that they had when the group was copied or renamed as a whole. At the
+        # first reading every queue is new, and none is a copy.
         groups = stands.keys() - self.baseline.keys() if self.baseline else set()
         models = self._models(left, beside=steered | groups)
         found = models.likenesses(new, self._by_hand)
@@ -575,7 +576,10 @@ class BaseActuator(ABC):
         return edits
 
     def _models(self, left: Sequence[str], *, beside: Collection[str]) -> Models:
-        """Return what is known of all queues for which a controller has written a share; ``left`` come first."""
+        """Return what is known of all queues for which a controller has written a share.
+
+        Queues in ``left`` come first.
+        """
         here = {path: {"baseline": self.baseline.get(path, {}), "ours": kept} for path, kept in self.managed.items()}
         all_known = {**{path: self.departed[path] for path in left}, **self.returned, **self.departed, **here}
         known = {path: kept for path, kept in all_known.items() if self.SHARE in kept.get("baseline", {})}
@@ -585,7 +589,7 @@ class BaseActuator(ABC):
         )
 
     def _wrote_for(self, models: Mapping[str, Mapping[str, Any]]) -> dict[Any, dict[str, bool]]:
-        """Return each share that a controller wrote -> the queues for which it did -> whether it was their last one."""
+        """Return share -> queue -> whether it was the last share that a controller wrote for this queue."""
         wrote: dict[Any, dict[str, bool]] = {}
         for path, kept in models.items():
             for shares, last in ((self.written.get(path, []), False), (kept.get("ours", {}).get(self.SHARE, []), True)):
@@ -597,10 +601,10 @@ class BaseActuator(ABC):
     def _continue(
         self, like: Likeness, present: Values, models: Mapping[str, Mapping[str, Any]], others: Sequence[str]
     ) -> Drift:
-        """Give a new queue the entitlement of its model; ``others`` are as likely to be the model as the one chosen.
+        """Give a new queue the entitlement of its model. The queues in ``others`` are equally likely models.
 
-        Its limits and whatever else a controller wrote for the model are the model's too: where the new queue still has
-        them, the administrator's own come back with the release.
+        The same holds for limits and other attributes that a controller wrote for the model: if the new queue still has
+        them, a release restores the administrator's values of the model.
         """
         path, model = like.path, like.model
         share, known = present[self.SHARE], models[model]
@@ -628,11 +632,11 @@ class BaseActuator(ABC):
         return Drift(path, self.SHARE, words)
 
     def _texts(self, path: str) -> dict[str, str | None]:
-        """The administrator's original text of a queue's attributes, byte for byte, where it is remembered."""
+        """Return the administrator's original text of a queue's attributes, byte for byte, where it is known."""
         return {}
 
     def _texts_back(self, path: str) -> None:
-        """Bring back the administrator's original texts of a queue from the time of the restore."""
+        """Restore the administrator's original texts of a queue from the time of the restore."""
         self._texts(path).update(self.returned.get(path, {}).get("texts", {}))
 
     def _written_as(self, path: str, attribute: str) -> str:
@@ -675,7 +679,7 @@ class BaseActuator(ABC):
     def _hold_computed(self, stands: Mapping[str, Values]) -> None:
         """Apply `hold_against_file` to shares that the remembered state does not list as managed.
 
-        It is of a time after a release then, and a controller has written since.
+        The remembered state is then from after a release, and a controller has written since.
         """
         groups: dict[str, dict[str, tuple[Any, Any]]] = {}
         for path, said in stands.items():
@@ -694,8 +698,8 @@ class BaseActuator(ABC):
     def _hold_limits(self, attribute: str, stands: Mapping[str, Values]) -> None:
         """Apply `hold_against_file` to one limit.
 
-        A controller writes a limit for all queues at once, including queues added later. Where most of the limits that
-        it had written have changed, it has written them anew.
+        A controller writes a limit for all queues at once, including queues added later. If most of the limits that it
+        had written have changed, a controller has written all of them again.
         """
         if not any(attribute in managed for managed in self.managed.values()):
             return
@@ -710,7 +714,7 @@ class BaseActuator(ABC):
             )
         }
         here = [path for path in stands if attribute in self.managed.get(path, {})]
-        # A person changes one of many; whoever has changed most of them at once, whatever figures these are, computes.
+        # A person changes one of many values; if most of them changed at once, a controller has computed them.
         changed = [path for path in here if path in later]
         if not (len(changed) > 1 and 2 * len(changed) > len(here)) and all(
             self._limit_by_hand(attribute, value) for value in later.values()

@@ -39,11 +39,11 @@ class Lengths:
     held_s: float = 0.0  # container-seconds since the last counts, without AMs
     container_s: float = 0.0  # of tasks, without AMs, fading
     ended: float = 0.0  # tasks that ended, fading
-    masters_held_s: float = 0.0  # the same of masters
+    masters_held_s: float = 0.0  # the same for AMs
     master_s: float = 0.0
     masters_ended: float = 0.0
-    owed: int = 0  # ended applications whose master's end is not among the counts yet
-    unsettled: int = 0  # containers that ended since it was last known which applications had ended
+    owed: int = 0  # applications that have ended, but whose AM's end is not among the counts yet
+    unsettled: int = 0  # containers that ended since the list of ended applications was last known
 
     def hold(self, containers: int, apps: int, interval_s: float) -> None:
         """Account for a queue's containers; each of its running ``apps`` has an AM, which is not a task."""
@@ -245,7 +245,7 @@ def _watch(
         seen.lengths.hold(queue.containers_allocated, queue.active_apps, interval_s)
     before, seen.new_ended = seen.counts, None
     # A queue that holds more containers than before was given some, even if the counts (which may be old) do not show
-    # it. Without counts this poll knows no more; the next counts make up for it.
+    # it. Without counts, this poll cannot tell more; the next counts will.
     given = queue.containers_allocated - seen.containers
     if counts is not None:
         if before is not None and counts[0] >= before[0] and counts[1] >= before[1]:

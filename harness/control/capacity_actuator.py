@@ -107,7 +107,7 @@ class CapacityActuator(BaseActuator):
         if self._now is not None and now.mark is not None and now == self._now:
             return []
         tree = queue_tree(now.values, source=self.store.name)
-        # In the order of the configuration of before, as far as it is known.
+        # In the order of the previous configuration, as far as it is known.
         known_before = dict.fromkeys((*self._tree, *self.baseline))
         self._now, self._tree = now, tree
         self._traps.forget()
@@ -132,10 +132,11 @@ class CapacityActuator(BaseActuator):
         return found + self._merge(stands, words_lost=words_lost)
 
     def _same_shares(self, stands: Mapping[str, Values]) -> list[Drift]:
-        """Recognise a share of the controller in another text.
+        """Recognise a share of the controller that is written in another text.
 
-        Somebody has written the number in another way, or has changed beside the memory of absolute resources what no
-        share moves, such as GPUs. These become the administrator's; what the controller moves stays its own.
+        Somebody has written the number in another notation, or has changed, beside the memory of absolute resources, an
+        amount that shares do not move, such as GPUs. The latter belongs to the administrator; what the controller moves
+        stays its own.
         """
         moved, found = self._steering().moved(), []
         for path, managed in self.managed.items():
@@ -148,7 +149,7 @@ class CapacityActuator(BaseActuator):
             managed[CAPACITY] = [text]
             own_text = self.baseline[path][CAPACITY]
             if own_text is not None and read_capacity(own_text, path) == now:
-                # His own number, which stood there just now, as somebody has written it since.
+                # The administrator's own previous number, which somebody has since written in another notation.
                 self.baseline[path][CAPACITY] = text
                 continue
             own = None if own_text is None else read_capacity(own_text, path).amounts
@@ -164,7 +165,10 @@ class CapacityActuator(BaseActuator):
         return found
 
     def _stands_and_managed(self) -> tuple[dict[str, Values], IsManaged]:
-        """Return the present values, and that a capacity is managed in whatever notation: `read` keeps what it adds."""
+        """Return the present values, and a function that recognises a managed capacity in any notation.
+
+        `read` keeps the amounts that others have added.
+        """
         configuration = self.store.read()
         moved = moved_resources(configuration.values)
 
@@ -177,7 +181,7 @@ class CapacityActuator(BaseActuator):
         return self._present(configuration), is_managed
 
     def counted_resource(self) -> ResourceName:
-        """Return ``dominant`` under any calculator but Hadoop's default one, which counts memory alone."""
+        """Return ``dominant`` under every calculator except Hadoop's default one, which compares memory only."""
         return "dominant" if counts_dominant(self.store.read().values) else "memory"
 
     def _by_hand(self, share: Any) -> bool:
@@ -187,17 +191,17 @@ class CapacityActuator(BaseActuator):
         """Like `BaseActuator._changed_by_hand`; a sum that no controller writes is a person's, whatever its parts.
 
         Another controller that no lease announces may have other entitlements, and writes other sums. It writes all
-        groups at once, so that one that is no person's stands for all.
+        groups at once, so one group that no person wrote shows that none was.
         """
         found = {parent for parent in groups if self._has_persons_sum(parent, stands)}
         found |= BaseActuator._changed_by_hand(self, groups, stands)
         return found if self.leased or found == groups.keys() else set()
 
     def _has_persons_sum(self, parent: str, stands: Mapping[str, Values]) -> bool:
-        """Whether children have another amount of memory in all than the administrator's, or than their parent has now.
+        """Return whether children's memory sums to neither the administrator's total nor their parent's present memory.
 
-        A controller divides the amount of all siblings anew, to the last MiB. It writes whole MiB as a person does, so
-        that a single amount tells nothing.
+        A controller divides the total of all siblings exactly, to the last MiB. It writes whole MiB as a person does,
+        so a single amount shows nothing.
         """
         steering, children = self._steering(), self._tree[parent].children
         own = [steering.capacity(child) for child in children]
@@ -228,9 +232,9 @@ class CapacityActuator(BaseActuator):
         return found
 
     def _cut_to_maxima(self) -> list[Drift]:
-        """Cut the administrator's absolute resources to maxima that he has lowered below them since.
+        """Limit the administrator's absolute resources to maxima that were lowered below them since.
 
-        He has seen the controller's values, which are within his new maxima.
+        The administrator has seen the controller's values, which are within the new maxima.
         """
         before, own = len(self._check_own()), self._own_values()
         cut: dict[str, str] = {}
@@ -245,7 +249,7 @@ class CapacityActuator(BaseActuator):
         known = {path: values.get(CAPACITY) for path, values in self.baseline.items()}
         if cut:
             self._own_shares(cut)
-            # What children have of it has to be within it, too.
+            # The children's parts of it have to be within it, too.
             below = self._filled() if self._check_own() else {}
             self._own_shares(below)
             if len(self._check_own()) < before:
@@ -303,9 +307,10 @@ class CapacityActuator(BaseActuator):
         return Steering(self._tree, self._configuration().values, self.baseline, self._cluster, self.store.name)
 
     def configured_weights(self) -> dict[str, float]:
-        """Return the administrator's shares, each queue's as a part of the cluster in percent.
+        """Return the administrator's shares, each as a percentage of the cluster.
 
-        Weights, percentages and MiB below different parents have no common unit; parts of the cluster do.
+        Weights, percentages and MiB below different parents have no common unit; percentages of the cluster are
+        comparable.
         """
         steering = self._steering()
         own = {path: steering.capacity(path).entitlement for path in self._tree if path != ROOT}
@@ -430,7 +435,7 @@ class CapacityActuator(BaseActuator):
         return {path: now.capacity(path).entitlement for path in self._tree if path != ROOT}
 
     def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
-        """Find the traps of controlling this cluster; what the RM has answered is kept until `forget_traps`."""
+        """Find the traps of controlling this cluster; the RM's answers are cached until `forget_traps`."""
         return self._traps.of(client, hadoop, lambda site: find_traps(self._without_lifts(), site, self._tree, hadoop))
 
     def forget_traps(self) -> None:
@@ -438,7 +443,7 @@ class CapacityActuator(BaseActuator):
         self._traps.forget()
 
     def _without_lifts(self) -> dict[str, str]:
-        """Return the properties with the administrator's priorities, because the controller's own are no trap."""
+        """Return the properties with the administrator's priorities; those that the controller set are no trap."""
         values = dict(self._configuration().values)
         for path, managed in self.managed.items():
             name = f"{PREFIX}{path}.{PRIORITY}"
@@ -500,7 +505,7 @@ def _present_values(tree: Collection[str], now: Configuration) -> dict[str, Valu
 
 
 def _same_share(one: Capacity, text: str | None, moved: Collection[str]) -> bool:
-    """Whether a capacity's text says the same as a capacity of what shares move."""
+    """Return whether the text of a capacity has the same value as another, for the resources that shares move."""
     try:
         other = read_capacity(text, "the controller's")
     except InputError:

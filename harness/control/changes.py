@@ -154,7 +154,7 @@ def changes(
     unit = settings.resource if settings is not None else "memory"
     whole = sum(counted.values())
     due = parts({queue: queues[queue].weight for queue in will if queue in queues})
-    # Whether anybody below the same parent who is owed asks for more.
+    # Whether another queue below the same parent is owed resources and asks for more.
     claimed = {queue.rpartition(".")[0] for queue, debt in owed.items() if debt > 0 and queues[queue].asks}
     found = []
     for queue, part in will.items():

@@ -278,12 +278,12 @@ class EnforceConfig(Strict):
         return [name for name in _FIXED if getattr(self, name) != getattr(new, name)]
 
     def config_store(self) -> ConfigStore | None:
-        """Where the scheduler's file lies; None: the configuration names none. CallError."""
+        """Return where the scheduler's file is stored; None: the configuration names no file. Raises CallError."""
         name = self.allocation_file or self.capacity_file
         return open_store(name, self.http_options()) if name is not None else None
 
     def actuator_opener(self, client: RmClient) -> Callable[[Document], Actuator[RmClient]]:
-        """Return what opens the actuator of the RM's scheduler, going on from what a ledger has kept.
+        """Return a function that opens the actuator of the RM's scheduler, resuming from a ledger's contents.
 
         Raises
         ------
@@ -309,7 +309,10 @@ class EnforceConfig(Strict):
         return partial(CapacityActuator.restored, open_source(client, store))
 
     def offline_opener(self) -> Callable[[Document], Actuator[RmClient]] | None:
-        """As `actuator_opener`, as far as the configuration alone tells (None: only the RM can). CallError."""
+        """Return the same as `actuator_opener` if the configuration alone suffices (None: only the RM can tell).
+
+        Raises CallError.
+        """
         store = self.config_store()
         if store is None:
             return None
@@ -355,7 +358,10 @@ class EnforceConfig(Strict):
         return RmClient(self.addresses(given), self.http_options(), rpc_timeout_s=max(2 * self.period_s, 5.0))
 
     def file_trouble(self, rms: Sequence[RmAddress]) -> str | None:
-        """Why the file may be another than the ResourceManagers read, or one's only; None where nothing says so."""
+        """Explain why the file may not be the one that all ResourceManagers read.
+
+        Return None if nothing indicates this.
+        """
         store, options = self.config_store(), self.http_options()
         if store is None or self.capacity_file:
             return None

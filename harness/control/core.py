@@ -64,8 +64,8 @@ class ControlCore:
     write_threshold : siblings keep the weights that were written last while no share among them would change by this
     fraction or more (harness.control.threshold); 0: every change is written.
     remember : whether a removed leaf keeps its account in case it reappears.
-    preemption : the scheduler's, which the weights are not to set going (harness.control.preemption); None: there is
-    none, or what it kills does not matter.
+    preemption : the scheduler's preemption, which the weights must not trigger (harness.control.preemption); None:
+    there is none, or its kills do not matter.
     """
 
     def __init__(
@@ -235,7 +235,7 @@ class ControlCore:
         try:
             plan = self.policy.plan(snapshot, counted)
             wanted = Attributes(plan.weights, plan.min_shares, plan.max_shares, plan.scheduling_policies)
-            # Beside preemption a plan that stays the same is bounded anew: the bounds move with what is in use.
+            # With preemption, an unchanged plan is bounded again, because the bounds depend on present usage.
             unchanged = wanted == before and self.preemption is None
             if self.preemption is None:
                 self.held = {}

@@ -40,7 +40,7 @@ def unknown_queues(entitlements: Collection[str], known: Collection[str]) -> str
     shown = []
     for path in missing[:_MOST_NAMED]:
         near = get_close_matches(path[:200], list(known), 3)
-        # A queue of the same name below another parent is often no close match by its letters.
+        # By spelling alone, a queue of the same name below another parent is often no close match.
         own = path.rpartition(".")[2]
         near += [other for other in sorted(known) if other.rpartition(".")[2] == own and other not in near]
         shown.append(f"no queue {path}" + (f" (near: {', '.join(near[:3])})" if near else ""))
@@ -82,7 +82,7 @@ def of_config(config: EnforceConfig, client: RmClient | None = None) -> dict[str
 
 
 def _restored(open_actuator: Callable[[Document], Actuator[RmClient]], config: EnforceConfig) -> Actuator[RmClient]:
-    """The actuator of a configuration as its ledger, or its lease where that is newer, knows it."""
+    """Return the actuator of a configuration with the state of its ledger, or of its lease if that is newer."""
     kept: Mapping[str, Any] = {}
     if os.path.exists(config.ledger_path()):
         names = {"identity", *FileActuator.document_names(), *CapacityActuator.document_names()}
@@ -90,7 +90,7 @@ def _restored(open_actuator: Callable[[Document], Actuator[RmClient]], config: E
     actuator = open_actuator(kept.get)
     if actuator.beside is not None:
         lease = _lease_of(actuator.beside)
-        # Its own words beside the file are later than an older copy of the ledger.
+        # The controller's announcement beside the file is newer than an older copy of the ledger.
         later = (
             lease.announced_by == kept.get("identity")
             and generation_of(lease.announced.get("generation")) > actuator.generation

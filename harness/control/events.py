@@ -44,7 +44,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True)
 class ObservationFailed:
-    """The cluster could not be observed. ``kind``: of the alarm to raise."""
+    """The cluster could not be observed. ``kind``: the kind of the alarm to raise."""
 
     now_s: float
     reason: str

@@ -1,6 +1,6 @@
 """Explain a queue's allocation, or an application's wait, in plain sentences and figures, from a `View`.
 
-Formatting only: what holds a queue back is `harness.yarn.holds`' business.
+Formatting only: `harness.yarn.holds` finds what holds a queue back.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def explain(view: View, path: str) -> list[str]:
 
 
 def full(view: View) -> list[str]:
-    """Warn that no vcore is free although memory is; all other figures are of memory."""
+    """Warn that no vcore is free although memory is, because all other figures are of memory."""
     if view.vcores is None or "root" not in view.queues:
         return []
     held, there = view.vcores
@@ -139,7 +139,7 @@ def _weight(view: View, row: QueueRow) -> list[str]:
     name = "Capacity" if view.scheduler == CAPACITY else "Weight"
     text = f"{name} {row.weight:g}, {percent(row.weight / total) if total else '?'} of its siblings' sum"
     if not view.policy or view.given_back or not (view.gives_back or view.decisions or row.changed_s is not None):
-        # No controller decides here: it is a stock policy.
+        # No controller decides here: the policy is a stock policy.
         return [f"{text}."]
     if row.changed_s is None:
         return [f"{text}; the controller has not changed it as far as its decisions go back."]
@@ -196,7 +196,8 @@ def expected_s(view: View, row: QueueRow) -> float | None:
     """Return when a waiting queue gets its next container on a full cluster, seconds; None if that is not known.
 
     Assumed: containers end as often as on the average since the RM's start, and each goes to the queue whose turn it
-    is, level by level. None while a limit holds the queue, since no end of others' containers helps it then.
+    is, level by level. The result is None while a limit holds the queue, because no end of other queues' containers
+    helps it.
     """
     if view.facts is None or row.holds or not row.wants or view.facts.container_every_s is None:
         return None
@@ -211,14 +212,14 @@ def expected_s(view: View, row: QueueRow) -> float | None:
 
 
 def _waiting(view: View, path: str) -> list[Rival]:
-    """Return the queue and those siblings that wait and are held by no limit, as the scheduler serves them."""
+    """Return the queue and those siblings that wait and are held by no limit, in the scheduler's order."""
     return [
         rival for rival in rivals(view, path) if rival.wants and (rival.path == path or not _blocked(view, rival.path))
     ]
 
 
 def _blocked(view: View, path: str) -> bool:
-    """Whether limits hold all queues that wait in a queue, itself or below it: it gets no container whoever ends."""
+    """Return whether limits block all waiting queues in a subtree: it gets no container, whatever ends."""
     below = [row for row in view.queues.values() if row.leaf and (row.path + ".").startswith(path + ".") and row.wants]
     return bool(below) and all(row.holds for row in below)
 
@@ -324,7 +325,7 @@ def explain_app(view: View, app: AppStatus) -> list[str]:
 
 
 def app_document(view: View, app: AppStatus) -> dict[str, Any]:
-    """Return the explanation of an application as a JSON document: its queue's, with what holds the application."""
+    """Return the explanation of an application as a JSON document: its queue's, and what holds the application."""
     facts = view.facts
     assert facts is not None
     queue = document(view, app.queue) if app.queue in view.queues else {"queue": app.queue, **head(view)}

@@ -41,10 +41,10 @@ from harness.yarn.validation import check_document
 
 #: A queue that the controller has named is removed from the file after this long without applications, seconds.
 IDLE_S = 60.0
-#: When the ResourceManager reads the file without being told.
+#: Message on when the ResourceManager reads the file without a refresh.
 LOADED_BY_POLL = "when the ResourceManager looks at the file next (10 to 20 s)"
-#: Siblings whose weights sum to `LEVEL_SUM` are an administrator's where those that he has changed are multiples of
-#: this. Of more siblings than `_FEW` a controller never gives only round weights to all.
+#: Weights of siblings that sum to `LEVEL_SUM` belong to an administrator if the changed ones are multiples of this.
+#: With more siblings than `_FEW`, a controller never gives round weights to all of them.
 _ROUND_PART, _FEW = 50.0, 10
 #: Key of `FileActuator.texts`, beside the attributes.
 OPENED = "element"
@@ -104,7 +104,7 @@ class FileActuator(BaseActuator):
             return []
         file = parse_allocations(data, source=self.store.name)
         names = frozenset((*file.configured_leaves, *file.configured_parents))
-        # In the order of the file of before, as far as it is known.
+        # In the order of the previous file, as far as it is known.
         known_before = dict.fromkeys((*self._file.configured_leaves, *self._file.configured_parents, *self.baseline))
         found: list[Drift] = []
         self._data, self._file, self._names, self._drafted = data, file, names, None
@@ -143,8 +143,8 @@ class FileActuator(BaseActuator):
     def _take_texts(self, stands: Mapping[str, Values]) -> None:
         """Remember the present texts of the administrator's values that are in the file just now.
 
-        A controller writes them in the administrator's own words, so that another text of the same value is a later
-        edit of the administrator's (2.00 instead of 2).
+        A controller restores these texts, so a different text of the same value (2.00 instead of 2) is a later edit by
+        the administrator.
         """
         here: dict[str, Values] = {}
         for path in self.texts.keys() & stands.keys():
@@ -191,10 +191,10 @@ class FileActuator(BaseActuator):
             BaseActuator._depart(self, path)
 
     def _come_back(self, path: str, present: Values, older: bool) -> bool:
-        """Give a queue that reappears with a managed weight its own entitlement again; return whether that was so.
+        """Restore the entitlement of a queue that reappears with a managed weight; return whether it was such a queue.
 
         A queue that the controller had named is managed again, unless its weight is a round number, which a person may
-        have written, and no other weight in the file comes from an ``older`` copy.
+        have written, and the file has no other weight from an older copy (``older``).
         """
         named = "named" in self.departed.get(path, {})
         if named and not older and is_round(present["weight"]):
@@ -429,9 +429,9 @@ class FileActuator(BaseActuator):
     def _changed_by_hand(self, groups: Mapping[str, Mapping[str, object]], stands: Mapping[str, Values]) -> set[str]:
         """Like `BaseActuator._changed_by_hand`, for weights, of which every fourth computed one is round.
 
-        Without a lease nothing but the values themselves shows another controller. It writes all groups of a file, so
-        that one weight that looks computed stands for all; and siblings that wait sum to `LEVEL_SUM`. With a lease
-        such weights are an administrator's: parts of a thousand are what people write.
+        Without a lease only the values themselves reveal another controller. It writes all groups of a file, so one
+        weight that looks computed stands for all; and its siblings that wait sum to `LEVEL_SUM`. With a lease, such
+        weights are an administrator's, because people write thousandths, too.
         """
         if self.leased:
             return BaseActuator._changed_by_hand(self, groups, stands)
@@ -540,7 +540,7 @@ def _sum_to_level(new: Sequence[float], others: Sequence[float]) -> bool:
     """Whether some ``new`` weights of siblings, and some ``others``, sum to what a controller gives those that wait."""
     if len(new) + len(others) > _FEW:
         return False
-    # What rounding to the grid, and raising to its smallest weight, make of the sum at most.
+    # Upper limit of the effect of rounding to the grid, and of raising to the smallest weight, on the sum.
     slack = LEVEL_SUM / (1 << WEIGHT_BITS) + (len(new) + len(others)) * GRID_MIN
     without, sums = {0.0}, set[float]()
     for weight in others:

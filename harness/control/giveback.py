@@ -246,9 +246,9 @@ def adopt(actuator: Actuator[ClientT], store: LedgerStore, lease: Lease) -> str:
 def adopt_latest(actuator: Actuator[ClientT], store: LedgerStore) -> str:
     """Bring the state of a ledger that is an older copy up to date, as far as no lease has done that (`adopt`).
 
-    Whose the values in the configuration are is taken from the lock file beside the ledger. If that does not have it,
-    the configuration is compared with the copy's values (`Actuator.hold_against_file`). Returns what was done, for a
-    person ('': the ledger is no copy). Raises what reading the configuration raises; then nothing is changed.
+    The lock file beside the ledger tells who owns the values in the configuration. If it does not, the configuration is
+    compared with the copy's values (`Actuator.hold_against_file`). Returns a text on what was done ('': the ledger is
+    no copy). Raises what reading the configuration raises; then nothing is changed.
     """
     before, seen = actuator.generation, store.seen_generation
     if before >= seen:

@@ -22,7 +22,7 @@ Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
 class Guards(Strict):
-    """The configured limits. Exceeding one makes the controller restore the file. None: no guard."""
+    """The configured limits; None: no limit. If one is exceeded, the controller restores the file."""
 
     longest_wait_s: Seconds | None = None
     """How long a leaf may wait for a container while it holds less than its entitlement."""

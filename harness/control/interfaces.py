@@ -1,14 +1,14 @@
-"""What a controller's driver needs of a cluster: an actuator, a store of configuration and an observer, as protocols.
+"""Protocols that a controller's driver needs of a cluster: an actuator, a store of configuration and an observer.
 
-The drivers (`harness.control.wall`, `harness.control.tenure`, `harness.control.giveback`) call what is declared here
-and nothing else, so a controller steers any system for which these protocols are implemented. Three are in the tree:
+The drivers (`harness.control.wall`, `harness.control.tenure`, `harness.control.giveback`) use only these protocols, so
+a controller can steer any system that implements them. Three implementations are included:
 
 - `harness.control.file_actuator.FileActuator` for a Fair Scheduler's allocation file;
 - `harness.control.capacity_actuator.CapacityActuator` for a Capacity Scheduler's file or store;
 - `harness.systems.kueue` for the weights of Kubernetes Kueue's ClusterQueues: how a package adds another.
 
-``ClientT`` is the type of the connection to the cluster (`harness.yarn.rmclient.RmClient` for YARN). The drivers pass
-it on and call nothing of it.
+``ClientT`` is the type of the connection to the cluster (`harness.yarn.rmclient.RmClient` for YARN). The drivers only
+pass it on.
 """
 
 from __future__ import annotations
@@ -35,38 +35,40 @@ from harness.yarn.http import HttpOptions
 __all__ = ["Actuator", "ConfigStore", "Document", "Entitlements", "Observer", "ObserverContext", "SteeredSystem"]
 
 ClientT = TypeVar("ClientT")
-#: The same where a protocol only takes a client.
+#: The same type where a protocol only receives a client.
 ClientIn = TypeVar("ClientIn", contravariant=True)
-#: A document of a ledger, by its name; None: the ledger has none of that name.
+#: A function from the name of a ledger document to its content; None: the ledger has none of that name.
 Document = Callable[[str], Any]
 #: The values of an actuator's settings in a configuration file.
 Scalar = str | int | float | bool | None
 
 
 class Entitlements(Protocol):
-    """The administrator's entitlements and limits, as an `Observer` needs them for a snapshot."""
+    """The administrator's entitlements and limits, which an `Observer` needs for a snapshot."""
 
     def configured_weights(self) -> dict[str, float]:
-        """Return the administrator's share of each queue: any unit in which siblings' ratios are right."""
+        """Return the administrator's share of each queue, in any unit in which the ratios of siblings are correct."""
 
     def min_shares(self) -> dict[str, Resource]:
-        """Return the administrator's guarantees of queues of which the controller has written one."""
+        """Return the administrator's guarantees of queues whose guarantee the controller has written."""
 
     def max_shares(self, capacity: Resource) -> dict[str, Resource]:
-        """Return the administrator's limits of queues of which the controller has written one.
+        """Return the administrator's limits of queues whose limit the controller has written.
 
         Parameters
         ----------
         capacity
-            The cluster's, in MiB and vcores.
+            The cluster's capacity, in MiB and vcores.
         """
 
 
 class Actuator(Entitlements, Protocol[ClientIn]):
-    """One scheduler's configuration: whose its values are, how to change them, and how to see that they are in force.
+    """The actuator of one scheduler's configuration.
 
-    An actuator remembers the administrator's values (`baseline`) and those that the controller wrote (`managed`), hands
-    both on as a plain document, and never takes one for the other. Methods that reach the configuration raise
+    Tracks who owns each value, changes values, checks what is in force.
+
+    An actuator remembers the administrator's values (`baseline`) and those that the controller wrote (`managed`),
+    stores both in a plain document, and never mistakes one for the other. Methods that reach the configuration raise
     `harness.base.errors.InputError` (it cannot be read, or would be refused), `harness.yarn.errors.Unreachable`, or
     `harness.yarn.errors.Refused`.
     """
@@ -87,15 +89,18 @@ class Actuator(Entitlements, Protocol[ClientIn]):
 
     @property
     def departed(self) -> Mapping[str, Mapping[str, Any]]:
-        """Queues that are gone -> what was known of them."""
+        """Removed queues -> what was known of them."""
 
     @property
     def scheduler(self) -> str:
-        """How readers of the ledger call the scheduler ('': the Fair Scheduler, as in ledgers of earlier versions)."""
+        """Name of the scheduler for readers of the ledger (''.
+
+        The Fair Scheduler, as in ledgers of earlier versions).
+        """
 
     @property
     def values_name(self) -> str:
-        """What messages call the values that it writes."""
+        """Name of the values that it writes, for messages."""
 
     @property
     def creating(self) -> frozenset[str]:
@@ -107,19 +112,19 @@ class Actuator(Entitlements, Protocol[ClientIn]):
 
     @property
     def loaded_otherwise(self) -> str:
-        """How else an unreachable cluster loads what was written, after the words "in force when it starts, or"."""
+        """How else an unreachable cluster loads what was written; follows the words "in force when it starts, or"."""
 
     @property
     def beside(self) -> ConfigStore | None:
-        """The store beside which a lease is kept; None: there is none, and two controllers are not kept apart."""
+        """The store beside which a lease is kept; None: there is no lease, so two controllers are not kept apart."""
 
-    # --- what is kept, and handed on ---
+    # --- stored and announced state ---
 
     def document(self) -> dict[str, Any]:
-        """Return whose the values are, as JSON: what a ledger keeps, and other controllers are told (`adopt`)."""
+        """Return the ownership of all values as JSON, for the ledger and for other controllers (`adopt`)."""
 
     def reopened(self, document: Document) -> Actuator[ClientIn]:
-        """Return an actuator of the same configuration that goes on from what a ledger has kept.
+        """Return an actuator of the same configuration that resumes from the contents of a ledger.
 
         Parameters
         ----------
@@ -133,10 +138,10 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         Parameters
         ----------
         document
-            What it announced.
+            The announced document.
         lives
-            Whether it is still running: it writes its values again over somebody's edit, so an edit that stands there
-            now is not the administrator's.
+            Whether that controller is still running. It will overwrite edits with its own values, so a present edit is
+            not taken for the administrator's.
 
         Raises
         ------
@@ -145,65 +150,65 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """
 
     def forget(self) -> None:
-        """All is the administrator's: what stands there when it is read next are the entitlements."""
+        """Forget all managed values: the values found by the next read are the administrator's entitlements."""
 
     def hold_against_file(self) -> None:
-        """Go on from what is remembered as from another controller's document: the ledger is an older copy."""
+        """Treat the remembered state like another controller's document, because the ledger is an older copy."""
 
     def unknown_shares(self) -> list[str]:
-        """Describe queues whose share was not known when it was read first, and looks like a controller's."""
+        """Describe queues whose share was unknown when first read and looks computed."""
 
     def shift(self, seconds: float) -> None:
-        """Move all times that are remembered by so many seconds: the clock by which they were taken was wrong."""
+        """Move all remembered times by a number of seconds, after the clock that took them was found to be wrong."""
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:
-        """Call this before anything that the cluster itself keeps is read or changed.
+        """Set a check that runs before the cluster's own store is read or changed.
 
         Parameters
         ----------
         recognise
-            Raises where another cluster answers (`Observer.check_cluster`).
+            Raises if another cluster answers (`Observer.check_cluster`).
         """
 
     def lease(
         self, identity: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
     ) -> Lease | None:
-        """Return the lease of the controller ``identity``; None where there is none, or none is wanted (0).
+        """Return the lease of the controller ``identity``; None if there is no place for one, or ``lease_s`` is 0.
 
         Parameters
         ----------
         identity
-            The ledger's.
+            The identity of the ledger.
         lease_s
-            Seconds without a sign of life after which another controller may take it.
+            Seconds without a renewal after which another controller may take it.
         clock
-            Seconds, never going back.
+            A clock in seconds that never goes back.
         memory
-            Where the lease remembers what it saw, from one process to the next.
+            Where the lease stores its observations across process restarts.
         """
 
     # --- reading ---
 
     def read(self, *, words_lost: bool = False) -> list[Drift]:
-        """Read the configuration: new queues join the baseline. Return what others made of managed values.
+        """Read the configuration: add new queues to the baseline. Return other people's edits of managed values.
 
         Parameters
         ----------
         words_lost
-            Another controller wrote it, and what it announced last is lost: a value may be its own.
+            Another controller wrote it and its last announcement is lost, so a value may be that controller's.
         """
 
     def names(self) -> frozenset[str]:
-        """Return the queues that are there now; nothing is remembered."""
+        """Return the queues that are present now, without changing state."""
 
     def present(self) -> dict[str, float]:
-        """Return the shares in the configuration, whoever wrote them, as of the last `read`."""
+        """Return the shares in the configuration as of the last `read`, no matter who wrote them."""
 
     def refusals(self) -> tuple[str, ...]:
-        """Say why the cluster would refuse the administrator's own configuration; empty where it would take it."""
+        """Explain why the cluster would refuse the administrator's own configuration; empty if it would accept it."""
 
     def dangers(self) -> tuple[str, ...]:
-        """Say what in the configuration, as of the last `read`, may end the cluster's scheduler."""
+        """Describe content of the configuration, as of the last `read`, that may crash the cluster's scheduler."""
 
     def traps(self, client: ClientIn, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
         """Return the dangers of steering this cluster.
@@ -225,7 +230,7 @@ class Actuator(Entitlements, Protocol[ClientIn]):
     # --- writing ---
 
     def name_queues(self, leaves: Mapping[str, bool], now_s: float) -> None:
-        """Add busy queues to the configuration that the next `prepare` starts from, and remove idle ones again.
+        """Add busy queues to the configuration that the next `prepare` starts from, and remove idle ones.
 
         Parameters
         ----------
@@ -236,35 +241,35 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """
 
     def prepare(self, attributes: Attributes) -> Prepared:
-        """Return the configuration with these attributes, as of the last `read`; `document` knows it from then on."""
+        """Return the configuration with these attributes, based on the last `read`; `document` then includes them."""
 
     def original(self) -> Prepared:
         """Return the configuration with the administrator's values in place of the managed ones."""
 
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
-        """Say why the cluster would refuse what is prepared, beside what it refuses in any case."""
+        """Explain why the cluster would refuse what is prepared, except for what it refuses in any case."""
 
     def write(self, prepared: Prepared, still: Callable[[], None] = always) -> None:
-        """Write what is prepared, unless somebody else was faster (`harness.yarn.files.FileChanged`).
+        """Write what is prepared; raise `harness.yarn.files.FileChanged` if somebody else changed the configuration.
 
         Parameters
         ----------
         prepared
             A result of `prepare` or `original` of this actuator.
         still
-            Called just before the write; raises where it must not happen any more.
+            Called just before the write; raises if the write must not happen any more.
         """
 
     def write_groups(self, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
-        """Write what was refused as a whole group by group; return each refused group's parent -> the reason."""
+        """Write what was refused as a whole one group at a time; return refused group's parent -> reason."""
 
     def touch(self) -> None:
-        """Write the configuration once more as it is, for a cluster that polls and may have missed the write."""
+        """Rewrite the configuration unchanged, for a cluster that polls and may have missed the last write."""
 
     # --- in force ---
 
     def load(self, client: ClientIn) -> None:
-        """Make the cluster go by what was written."""
+        """Make the cluster load what was written."""
 
     def confirm(self, client: ClientIn, wanted: Mapping[str, float], *, timeout_s: float, every_s: float) -> None:
         """Wait until these shares are in force.
@@ -285,18 +290,18 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """
 
     def in_force(self, client: ClientIn) -> dict[str, float]:
-        """Return the shares that the cluster goes by."""
+        """Return the shares in force in the cluster."""
 
     @property
     def writes_more(self) -> bool:
-        """Whether attributes beside shares are managed."""
+        """Return whether attributes other than shares are managed."""
 
     def differences(self, client: ClientIn) -> dict[str, str]:
-        """Say, by queue, which managed attributes beside its share the cluster shows otherwise."""
+        """Describe, by queue, managed attributes other than the share that the cluster shows differently."""
 
 
 class Observer(Protocol):
-    """The looks of one controller at its cluster."""
+    """Observes the cluster for one controller."""
 
     facts: ClusterFacts
     """What identifies the cluster, as it showed it last."""
@@ -313,22 +318,22 @@ class Observer(Protocol):
 
     @property
     def latest_end_ms(self) -> int:
-        """The latest end of an application that the cluster has shown, ms of its clock."""
+        """Latest end of an application that the cluster has shown, ms of the cluster's clock."""
 
     @property
     def earliest_s(self) -> float | None:
-        """When the first application of the last look was started that has used anything; None: none has."""
+        """Start of the earliest application of the last poll that has used anything; None: none has."""
 
     @property
     def refused(self) -> Mapping[str, int]:
-        """Applications of the last look that the cluster refused -> when, ms of its clock."""
+        """Applications of the last poll that the cluster refused -> time, ms of the cluster's clock."""
 
     @property
     def skipped(self) -> Mapping[str, str]:
-        """Applications of which the last look's answer was not valid -> why."""
+        """Applications of the last poll whose data were invalid -> reason."""
 
     def check_cluster(self) -> None:
-        """Ask whether the cluster is still the one that is known, before anything that it keeps is read or changed.
+        """Check that the cluster is still the known one, before its own store is read or changed.
 
         Raises
         ------
@@ -340,32 +345,32 @@ class Observer(Protocol):
         """Ask which queues the cluster has."""
 
     def look(self, actuator: Entitlements) -> Observed:
-        """Look at the cluster and bring the accounts up to now.
+        """Poll the cluster and bring the accounts up to the present.
 
-        Raises YarnfairError; nothing has been taken into the accounts then.
+        Raises YarnfairError; the accounts are unchanged then.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserverContext:
-    """What a controller gives its observer.
+    """What a controller passes to its observer.
 
     Parameters
     ----------
     settings
-        The controller's.
+        The controller's settings.
     clock
-        Seconds since 1970, as the controller reads them.
+        The controller's clock, seconds since 1970.
     accounts
-        What applications used; brought up to each look by the observer.
+        The usage of applications; the observer updates it at each poll.
     identity
-        `Observer.identity` when the ledger was kept; None: nothing yet.
+        `Observer.identity` as stored in the ledger; None: nothing yet.
     capacity
-        The cluster's when the ledger was kept; zero: not known.
+        The cluster's capacity as stored in the ledger; zero: not known.
     facts
-        `Observer.facts` when the ledger was kept.
+        `Observer.facts` as stored in the ledger.
     on_info
-        Given what the cluster says of itself, before anything is accounted for; may raise.
+        Called with the cluster's information about itself before anything is accounted for; may raise.
     """
 
     settings: ControlSettings
@@ -378,9 +383,9 @@ class ObserverContext:
 
 
 class SteeredSystem(Protocol[ClientT]):
-    """How a configuration's ``actuator: NAME`` becomes a client, an actuator and an observer.
+    """Creates the client, the actuator and the observer for a configuration's ``actuator: NAME``.
 
-    An object of this kind is registered in `harness.base.extensions.Extension.actuators`.
+    An object of this type is registered in `harness.base.extensions.Extension.actuators`.
     """
 
     def open_client(self, settings: Mapping[str, Scalar], options: HttpOptions) -> AbstractContextManager[ClientT]:
@@ -391,7 +396,7 @@ class SteeredSystem(Protocol[ClientT]):
         settings
             ``actuator_settings`` of the configuration.
         options
-            How HTTP is asked (``http`` of the configuration).
+            Options of HTTP requests (``http`` of the configuration).
 
         Raises
         ------
@@ -400,10 +405,10 @@ class SteeredSystem(Protocol[ClientT]):
         """
 
     def open_actuator(self, settings: Mapping[str, Scalar], client: ClientT, document: Document) -> Actuator[ClientT]:
-        """Return the actuator, going on from what a ledger has kept."""
+        """Return the actuator, resuming from the contents of a ledger."""
 
     def open_observer(self, client: ClientT, context: ObserverContext) -> Observer:
         """Return the observer of one controller."""
 
     def address(self, settings: Mapping[str, Scalar]) -> str:
-        """Return what messages call the cluster."""
+        """Return the name of the cluster for messages."""

@@ -1,4 +1,4 @@
-"""The traps of a ResourceManager's cluster, kept until they may be others."""
+"""Caches the traps of a ResourceManager's cluster until they may have changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.yarn.rmclient import RmClient
 
 @dataclass(slots=True)
 class KnownTraps:
-    """What was found for a release of Hadoop since it was last forgotten."""
+    """The traps that were found for a Hadoop release since the last `forget`."""
 
     _found: tuple[tuple[int, int], tuple[Trap, ...]] | None = None
 
@@ -22,25 +22,25 @@ class KnownTraps:
         hadoop: tuple[int, int],
         find: Callable[[Mapping[str, str] | None], tuple[Trap, ...]],
     ) -> tuple[Trap, ...]:
-        """Return the traps; the ResourceManager is asked for its properties if they are not known.
+        """Return the traps, requesting the ResourceManager's properties if the traps are not known.
 
         Parameters
         ----------
         client
-            Of the ResourceManager.
+            The client of the ResourceManager.
         hadoop
-            Its release.
+            The ResourceManager's Hadoop release.
         find
-            Finds them in its properties; None stands for properties that it does not show.
+            Finds the traps in the properties; gets None if the ResourceManager does not show its properties.
         """
         if self._found is not None and self._found[0] == hadoop:
             return self._found[1]
         site = shown_site(client.rest)
         found = find(site)
-        # What the RM does not show is asked for again: its administrator may grant it at any time.
+        # Properties that the RM does not show are requested again: its administrator may grant access at any time.
         self._found = None if site is None else (hadoop, found)
         return found
 
     def forget(self) -> None:
-        """Ask anew at the next time: the configuration or the ResourceManager changed."""
+        """Forget the traps, because the configuration or the ResourceManager changed."""
         self._found = None

@@ -37,7 +37,7 @@ class Memory(Protocol):
     """Where a lease stores its observations across process restarts; a `LedgerStore` is one."""
 
     def document(self, name: str) -> Any:
-        """Return a named document; None if there is none."""
+        """Return the named document; None if there is none."""
 
     def commit(self, *, documents: Mapping[str, object] | None = None) -> None:
         """Store named documents."""
@@ -55,7 +55,7 @@ def lease_store(store: ConfigStore) -> ConfigStore:
 def lease_of(
     store: ConfigStore, owner: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
 ) -> Lease:
-    """The lease of an allocation file."""
+    """Return the lease of an allocation file."""
     return Lease(lease_store(store), owner, lease_s, clock, store.beside(f".{store.file_name}.standby"), memory)
 
 
@@ -173,11 +173,11 @@ class Lease:
         self._renew(now, data)
 
     def _still_s(self, data: bytes, now: float) -> float:
-        """How long the lease has been unchanged, as observed by this or an earlier process."""
+        """Return how long the lease has been unchanged, as observed by this or an earlier process."""
         return now - self._seen_since(data, now)
 
     def _seen_since(self, data: bytes, now: float) -> float:
-        """Since when another holder's lease has been unchanged, as observed by this or an earlier process."""
+        """Return since when another holder's lease has been unchanged, as observed by this or an earlier process."""
         if self._seen is not None and self._seen[0] == data:
             return self._seen[1]
         since = now
@@ -264,7 +264,8 @@ class Lease:
     def end(self) -> None:
         """Remove this controller's lease or standby file. Errors are ignored as in `give_back`.
 
-        A standby, alive or not, finds a vacant lease instead: it would wait for the holder of one that is gone.
+        If a standby exists, alive or not, the lease is left vacant instead: a standby would wait for the holder of a
+        deleted lease.
         """
         try:
             if self._renewed_s is not None and self._read()[1].get("owner") == self.owner:

@@ -1,7 +1,7 @@
-"""Which queue each new one was: renamed, moved or copied in a file that has a controller's shares.
+"""Finds for each new queue the queue that it was before: renamed, moved or copied in a file with a controller's shares.
 
-A share that a controller wrote is as good as a signature: to the last digit it tells the queue that it was written for.
-A round share is not, because a person may have written it, and counts under narrower conditions.
+A share that a controller wrote is as good as a signature: its digits identify the queue for which it was written. A
+round share is not, because a person may have written it, and counts only under narrower conditions.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-#: Marks a removed queue whose entitlement a new queue has.
+#: Marks a removed queue whose entitlement a new queue has taken over.
 RENAMED = "renamed"
-#: Number of the queues removed last with whose shares a new queue's is compared if a person may have written it.
+#: A share that a person may have written is only compared with those of this many most recently removed queues.
 LATELY = 20
 
 
@@ -28,7 +28,10 @@ def leaf(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """A new queue with a share that a controller wrote for ``model``; of several the lowest ``rank`` is likeliest."""
+    """A new queue with a share that a controller wrote for ``model``.
+
+    Among several, the lowest ``rank`` is likeliest.
+    """
 
     path: str
     model: str
@@ -42,17 +45,18 @@ class Models:
     Parameters
     ----------
     known
-        By queue: its ``baseline``, and what a controller wrote (``ours``) of each attribute. Removed ones come first.
+        By queue: its ``baseline``, and the values that a controller wrote (``ours``) for each attribute. Removed queues
+        come first.
     wrote
-        Each share that a controller wrote -> the queues for which it did -> whether it was the last one.
+        Share -> queue -> whether it was the last share that a controller wrote for this queue.
     left
-        Those that the present change of the configuration has removed.
+        The queues that the present change of the configuration has removed.
     later
-        Those that an earlier change has removed, and of which no new queue has the entitlement yet.
+        The queues that an earlier change has removed, and whose entitlement no new queue has yet.
     managed
-        Those that are there.
+        The present queues with managed shares.
     beside
-        The parents among whose children a controller's shares may stand.
+        The parents whose children may have a controller's shares.
     """
 
     known: Mapping[str, Mapping[str, Any]]
@@ -68,7 +72,7 @@ class Models:
         Parameters
         ----------
         new
-            By path, in the order of the document: the queue's share. Likenesses of one rank keep that order.
+            New queue's path -> its share, in the order of the document. Likenesses of equal rank keep that order.
         by_hand
             Whether a person may have written a share.
         """
@@ -81,18 +85,18 @@ class Models:
         return sorted(found, key=lambda one: one.rank)
 
     def _rank(self, path: str, model: str, last: bool) -> tuple[bool, ...]:
-        """Moved with its name, else renamed below its parent, else any."""
+        """Rank a model: best if moved under the same name, then if renamed below its parent, then any other."""
         return model not in self.left, not last, leaf(model) != leaf(path), parent(model) != parent(path)
 
     def _counts_if_round(self, path: str, model: str, last: bool) -> bool:
-        """Whether a share that a person may have written tells the model all the same."""
+        """Return whether a share that a person may have written still identifies the model."""
         near = parent(model) == parent(path) or leaf(model) == leaf(path)
         if model in self.left and "named" not in self.known[model]:
             return last or near
         return last and near and model in self.later and parent(path) in self.beside
 
     def choose(self, found: Iterable[Likeness]) -> dict[str, Likeness]:
-        """Return the likeness of each new queue; a removed queue is the model of as few of them as possible."""
+        """Choose a likeness for each new queue, using a removed queue as the model of as few new queues as possible."""
         found = list(found)
         chosen: dict[str, Likeness] = {}
         used: set[str] = set()
@@ -101,7 +105,7 @@ class Models:
                 chosen[one.path] = one
                 if one.model not in self.managed:
                     used.add(one.model)
-        # A queue that was split in two, or renamed and copied: there are more new queues than removed ones.
+        # A queue was split in two, or renamed and copied: there are more new queues than removed ones.
         return {one.path: one for one in reversed(found)} | chosen
 
     def last_written_for(self, share: object, path: str) -> list[str]:

@@ -1,10 +1,11 @@
-"""The cluster of a configuration, opened: its client, its actuator and its observer, whatever system it is.
+"""Opens the cluster of a configuration: its client, its actuator and its observer, for any supported system.
 
-Without ``actuator`` in the configuration the cluster is a ResourceManager's, which tells which actuator it needs.
-With ``actuator: NAME`` it is what an extension has registered (`harness.base.extensions.Extension.actuators`).
+Without ``actuator`` in the configuration, the cluster is a YARN cluster, and its ResourceManager tells which actuator
+is needed. ``actuator: NAME`` selects a system that an extension has registered
+(`harness.base.extensions.Extension.actuators`).
 
-The type of the client is the system's own affair: here it is an opaque ``object`` that goes from `Cluster.client` to
-the actuator and the observer that were opened with it.
+The type of the client depends on the system: here it is an opaque ``object`` that `Cluster.client` passes to the
+actuator and the observer that were opened with it.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ from harness.policies import Policy
 from harness.yarn.errors import Unreachable
 from harness.yarn.rmclient import RmClient
 
-#: The value of `actuator` in a configuration -> where its `harness.control.interfaces.SteeredSystem` is. The two
-#: actuators of YARN are not named: the ResourceManager says which one it needs.
+#: Value of `actuator` in a configuration -> location of its `harness.control.interfaces.SteeredSystem`. The two
+#: actuators of YARN have no names here: the ResourceManager tells which one it needs.
 SYSTEMS = Registry({}, "actuators")
 
 
@@ -40,15 +41,16 @@ class Cluster:
     client
         The connection to it.
     open_actuator
-        Opens its actuator, which goes on from what a ledger has kept.
+        Opens its actuator, which resumes from the contents of a ledger.
     open_observer
         Opens the observer of one controller.
     address
-        What messages call it.
+        Its name in messages.
     counted_resource
-        By which resource its scheduler compares queues, as the configuration that an actuator reads says.
+        Returns the resource by which its scheduler compares queues, from the configuration that an actuator reads.
     trouble
-        Says why the configuration that would be written may be another than the cluster reads; None: nothing says so.
+        Explains why the configuration to be written may not be the one that the cluster reads; None: nothing indicates
+        this.
     """
 
     client: object
@@ -60,7 +62,7 @@ class Cluster:
 
 
 def system_of(config: EnforceConfig) -> SteeredSystem[object] | None:
-    """Return the system that a configuration names with `actuator`; None: it names none, so it is YARN.
+    """Return the system that a configuration names with `actuator`; None: no name, which means YARN.
 
     Raises
     ------
@@ -87,7 +89,7 @@ def open_cluster(config: EnforceConfig, rms: Sequence[str], stack: ExitStack) ->
     rms
         REST addresses of ResourceManagers in place of the configuration's.
     stack
-        Closes the connection.
+        The exit stack that closes the connection.
 
     Raises
     ------
@@ -111,12 +113,13 @@ def open_cluster(config: EnforceConfig, rms: Sequence[str], stack: ExitStack) ->
     client = stack.enter_context(config.open_client(rms))
 
     def open_yarn(document: Document) -> Actuator[object]:
-        # Asks the RM for its scheduler: a controller first says what is wrong with the file (`Cluster.trouble`).
+        # The request for the RM's scheduler comes later, so that a controller first reports problems of the file
+        # (`Cluster.trouble`).
         return cast("Actuator[object]", config.actuator_opener(client)(document))
 
     return Cluster(
         client=client,
-        # These take the RmClient that is beside them, and are given no other.
+        # These functions only ever get the RmClient created above.
         open_actuator=open_yarn,
         open_observer=cast("Callable[[object, ObserverContext], Observer]", open_rm_poller),
         address=", ".join(rm.rest for rm in client.rms),
@@ -150,14 +153,14 @@ def counting_policy(
     Returns
     -------
     tuple[Policy, str]
-        The policy, and what it counts in words where it follows the scheduler in counting something else than memory.
+        The policy, and a text on what it counts if, like the scheduler, it counts something other than memory.
 
     Raises
     ------
     CallError
         The policy or one of its settings is not valid.
     Unreachable
-        The place of the scheduler's configuration does not answer.
+        The store of the scheduler's configuration does not answer.
     """
     policy = config.make_policy()
     if config.make_policy("dominant").settings == policy.settings:
@@ -181,9 +184,11 @@ def counting_policy(
 
 
 def offline_opener(config: EnforceConfig) -> Callable[[Document], Actuator[object]] | None:
-    """Return what opens the actuator without the cluster; None: the configuration does not tell where its values are.
+    """Return a function that opens the actuator without the cluster.
 
-    A release needs no cluster where a file holds the values.
+    None: the configuration does not locate its values.
+
+    A release needs no cluster if a file holds the values.
     """
     if config.actuator is not None:
         return None
@@ -191,14 +196,14 @@ def offline_opener(config: EnforceConfig) -> Callable[[Document], Actuator[objec
 
 
 def check_known(config: EnforceConfig, client: object, store: LedgerStore) -> None:
-    """Whether the cluster that answers is the one of the ledger, for a release on the command line.
+    """Check that the cluster that answers is the ledger's, for a release on the command line.
 
-    Only a ResourceManager is asked: another system's address is a setting of the configuration.
+    Only ResourceManagers are checked: the address of another system is a setting of the configuration.
 
     Raises
     ------
     OtherCluster
-        It is another one.
+        The answering cluster is another one.
     """
     if config.actuator is None:
         check_cluster(cast("RmClient", client), config.control_settings(), store)

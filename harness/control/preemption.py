@@ -1,14 +1,13 @@
-"""Keep weights where a scheduler's preemption hardly takes a container that entitlements would leave alone. Pure.
+"""Bound weights so that preemption takes hardly any container that it would not take under the entitlements. Pure.
 
-Where preemption is on, a share decides more than who gets the next container: what a queue uses beyond its share is
-killed for another one that waits below its own. Two bounds keep that from happening, both in parts of the cluster:
+With preemption, a share decides more than which queue gets the next container: a queue's use beyond its share is killed
+for another queue that waits below its own share. Two bounds prevent this, both in fractions of the cluster:
 
-- A queue is never given less than the smaller of its entitlement and what it uses, but for what preemption ignores and
-  for what ends by itself before anything is killed. What ends is counted in whole containers, rounded down: to
-  preemption a share that is below use by half a container exposes a whole one.
-- While a queue uses more than preemption ignores beyond its entitlement, none is given more than the larger of its
-  entitlement and what it uses, but for its part of what ends by itself in time: a larger share would be filled by
-  killing.
+- A queue's share is never below the smaller of its entitlement and its use, minus what preemption ignores and what ends
+  by itself before anything is killed. What ends is counted in whole containers, rounded down, because a share that is
+  half a container below the use exposes a whole container to preemption.
+- While any queue exceeds its entitlement by more than preemption ignores, no queue's share is above the larger of its
+  entitlement and its use, plus its part of what ends by itself in time: a larger share would be filled by killing.
 
 Where a ratio bounds the weights of siblings as well (harness.control.bound), both hold: a parent keeps enough for all
 of its children to have their part of it.
@@ -29,10 +28,10 @@ from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.weights import grid_weight
 
-#: Parts of the cluster that are taken for the same.
+#: Fractions of the cluster that differ by less are equal.
 _NOISE = 1e-9
-#: Which part of what preemption ignores is made use of. The rest is for weights' and guarantees' own rounding: use that
-#: exceeds what is ignored by nothing but that costs a whole container.
+#: The fraction of what preemption ignores that is used. The rest absorbs the rounding of weights and guarantees: use
+#: that exceeds the ignored amount by a rounding error costs a whole container.
 _MARGIN = 0.9
 #: A queue is held back if the bounds leave it less than this part of what the policy gives it.
 _HELD_BACK = 0.9
@@ -65,13 +64,13 @@ def within_use(
 ) -> dict[str, float]:
     """Return weights as near to a plan's as the bounds allow; the weights of siblings keep their sum.
 
-    The entitlements themselves are within the bounds at every level, so that there is always an answer. Siblings of
-    which the plan omits one keep their weights.
+    The entitlements themselves are within the bounds at every level, so a solution always exists. If the plan omits one
+    of several siblings, all of them keep their weights.
 
     Parameters
     ----------
     weights
-        The plan's.
+        The plan's weights.
     snapshot
         The queues, parents before children, with the entitlements as weights.
     rule
@@ -103,7 +102,7 @@ def within_use(
         parts = _fill([weights[name] for name in names], low, high, given[parent])
         whole = left_fold_sum(parts)
         if whole <= 0.0:
-            # Below a queue that is entitled to nothing there is nothing to divide.
+            # Below a queue without any entitlement there is nothing to divide.
             given.update(dict.fromkeys(names, 0.0))
             continue
         unit = left_fold_sum(weights[name] for name in names) / whole
@@ -168,7 +167,7 @@ def _least(
     rule: PreemptionRule,
     most: float,
 ) -> dict[str, float]:
-    """Return the part of the cluster below which each queue is never given less.
+    """Return the lower bound of each queue's share, as a fraction of the cluster.
 
     A parent keeps at least what its children keep together: by the dominant resource, they may use more in sum than
     the parent does; and those that use less may have no less than the ratio ``most`` leaves them.
@@ -195,20 +194,20 @@ def _lowered(high: Sequence[float], due: Sequence[float], most: float) -> list[f
 
 
 def _part(amount: Resource, snapshot: Snapshot, rule: PreemptionRule) -> float:
-    """Return an amount as a part of the cluster."""
+    """Return an amount as a fraction of the cluster."""
     memory = amount.memory_mb / max(snapshot.capacity.memory_mb, 1)
     return max(memory, amount.vcores / max(snapshot.capacity.vcores, 1)) if rule.dominant else memory
 
 
 def _used(queue: QueueView, snapshot: Snapshot, rule: PreemptionRule) -> float:
-    """Return what a queue uses as a part of the cluster."""
+    """Return a queue's use as a fraction of the cluster."""
     return _part(queue.allocated, snapshot, rule)
 
 
 def _asked(queue: QueueView, snapshot: Snapshot, rule: PreemptionRule) -> float:
-    """Return the mean size of the containers that a queue asks for as a part of the cluster; 0 where it asks for none.
+    """Return the mean size of the containers that a queue asks for, as a fraction of the cluster; 0 without asks.
 
-    A snapshot has no sizes of running containers. Those that are asked for are of the same applications.
+    A snapshot has no sizes of running containers; the requested ones belong to the same applications.
     """
     if queue.pending_containers <= 0:
         return 0.0
@@ -216,25 +215,25 @@ def _asked(queue: QueueView, snapshot: Snapshot, rule: PreemptionRule) -> float:
 
 
 def _whole(part: float, one: float) -> float:
-    """Return how much of a part of the cluster is whole containers of a size; nothing where the size is not known."""
+    """Round an amount down to whole containers of a size; 0 if the size is unknown. Fractions of the cluster."""
     return math.floor(part / one + _NOISE) * one if one > 0.0 else 0.0
 
 
 def _ending(snapshot: Snapshot, used: Mapping[str, float], one: float, rule: PreemptionRule) -> dict[str, float]:
-    """Return the part of the cluster that ends by itself, in each queue, before anything is killed.
+    """Return how much of each queue's use ends by itself before anything is killed, as a fraction of the cluster.
 
-    Nothing is counted on in a queue of whose tasks no length is known, nor while nobody asks for a container.
+    It is 0 for a queue with unknown task lengths, and while no queue asks for a container.
 
     Parameters
     ----------
     snapshot
         The queues.
     used
-        What each uses as a part of the cluster.
+        Each queue's use, as a fraction of the cluster.
     one
-        A container, likewise.
+        Each queue's container size, as a fraction of the cluster.
     rule
-        The scheduler's.
+        The scheduler's preemption rule.
     """
     found = dict.fromkeys(snapshot.queues, 0.0)
     for leaf in snapshot.leaves():
@@ -249,7 +248,7 @@ def _ending(snapshot: Snapshot, used: Mapping[str, float], one: float, rule: Pre
 
 
 def _fill(weights: Sequence[float], low: Sequence[float], high: Sequence[float], total: float) -> list[float]:
-    """Return parts in the ratio of the weights, each within its bounds, which sum to the total."""
+    """Divide a total in the ratio of the weights, with each part within its bounds."""
 
     def at(level: float) -> list[float]:
         return [min(max(level * w, least), most) for w, least, most in zip(weights, low, high, strict=True)]
@@ -257,7 +256,7 @@ def _fill(weights: Sequence[float], low: Sequence[float], high: Sequence[float],
     bounds = [bound / w for w, *both in zip(weights, low, high, strict=True) for bound in both]
     steps = [0.0, *sorted({step for step in bounds if 0.0 < step < math.inf})]
     first, last = 0, len(steps)
-    # The last step at which the parts do not exceed the total.
+    # The last step at which the sum of the parts does not exceed the total.
     while last - first > 1:
         middle = (first + last) // 2
         if left_fold_sum(at(steps[middle])) <= total:
@@ -265,8 +264,8 @@ def _fill(weights: Sequence[float], low: Sequence[float], high: Sequence[float],
         else:
             last = middle
     found = at(steps[first])
-    # Up to the next step the sum grows by the parts that are at neither bound.
-    # Compared as the steps are made, so that no rounding takes a bound for another.
+    # Up to the next step the sum grows by the parts that are at neither bound. Compared exactly as the steps are
+    # computed, so that rounding confuses no bounds.
     level = steps[first]
     free = [w for w, least, most in zip(weights, low, high, strict=True) if least / w <= level < most / w]
     slope, missing = left_fold_sum(free), total - left_fold_sum(found)

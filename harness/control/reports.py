@@ -15,12 +15,12 @@ class Alarm:
     """Something that a person should know. ``kind``: that of a `RaiseAlarm`, or one of the driver's own.
 
     The driver's: ``file`` (the allocation file cannot be read or taken), ``invalid`` (the administrator's own
-    configuration is one that the RM would refuse, so nothing is written), ``foreign`` (somebody else edited what we
-    own), ``rm`` (another RM answers, or the same after a restart), ``ledger`` (the ledger cannot be written),
+    configuration is one that the RM would refuse, so nothing is written), ``foreign`` (somebody else edited a managed
+    value), ``rm`` (another RM answers, or the same after a restart), ``ledger`` (the ledger cannot be written),
     ``ad-hoc`` (a limit that cannot be set), ``lease`` (another controller), ``app`` (the RM's figures of an application
-    make no sense), ``guard`` (a guard of the administrator's is passed),
-    ``config`` (a configuration that could not be reloaded),
-    ``trap`` (a Capacity Scheduler's setting keeps the controller from writing), ``note`` (one that does not).
+    make no sense), ``guard`` (a guard of the administrator's is passed), ``config`` (a configuration that could not be
+    reloaded), ``trap`` (a Capacity Scheduler's setting keeps the controller from writing), ``note`` (a setting that
+    only deserves attention).
     """
 
     kind: str

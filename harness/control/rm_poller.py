@@ -93,7 +93,7 @@ class RmPoller:
         self.answer_s = 0.0
         info = client.rest.info()
         self._on_info(info)
-        # Remember the address now: later requests may fail over to another RM, which this information is not about.
+        # Store the address now: later requests may fail over to another RM, which this information does not describe.
         base = client.rest.http.current
         self.hadoop = info.hadoop
         identity = [base, info.id, info.started_on_ms]

@@ -97,7 +97,7 @@ class Tenure(Generic[ClientT]):
         return self.settings.mode == "shadow" or bool(self.released)
 
     def _follow(self, before: Tenure[ClientT]) -> None:
-        """Go on in the place of another controller of this process: since when nothing could be done stays known."""
+        """Continue in place of another controller of this process: it stays known since when nothing could be done."""
         self._good_s = before._good_s
 
     def close(self) -> None:
@@ -162,7 +162,7 @@ class Tenure(Generic[ClientT]):
     def _take_back_left_over(self) -> str:
         """Restore the values that an earlier run left in force; return a description. Raises any failure.
 
-        HeldByAnother: another controller's name stands in the lease, and it was not seen to renew it yet. A lease that
+        Raises HeldByAnother if the lease names another controller that was not yet seen to renew it. A lease that
         nobody renews (its holder is dead, or somebody wrote nonsense there) is taken over for the restore.
         """
         lease = self._others
@@ -231,10 +231,10 @@ class Tenure(Generic[ClientT]):
             lease.give_sign()
             self._alarm("lease", error.line())
         except YarnfairError as error:
-            # No other controller was seen, so the lease is as much its own as before.
+            # No other controller was seen, so the lease is still its own.
             self._alarm("lease", error.line())
         if held != self.holds:
-            # Whoever held it meanwhile has written: what this one wrote last is not in force any more.
+            # The holder in between has written: the values that this one wrote last are no longer in force.
             self.core.forget_written()
         if not (held and self.holds):
             self._adopt(lease)
@@ -311,7 +311,9 @@ class Tenure(Generic[ClientT]):
                 self._lease.keep(self.actuator.document())
 
     def _guard(self, now_s: float, why: str, *, seen: bool) -> None:
-        """Restore the file once when a guard is exceeded; from then on, decisions are only logged until a resume.
+        """Restore the file once when a guard is exceeded.
+
+        From then on, decisions are only logged, until an administrator resumes the controller.
 
         ``why``: the guard that this poll exceeded ('': none). ``seen``: whether the RM answered.
         """

@@ -1,4 +1,4 @@
-"""Leave siblings' weights as they are while their shares would hardly change: files are written rarely. Pure."""
+"""Keep siblings' weights while their shares would hardly change, so that files are written rarely. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ def keep_small_changes(
 ) -> Attributes:
     """Return the wanted attributes, with the written weights of every sibling group whose shares hardly change.
 
-    A group keeps its weights all together, so that they stay in the ratios, and capacities in the sum, in which they
-    were written.
+    A group keeps all of its weights or none, which preserves the written ratios of weights and the written sum of
+    capacities.
 
     Parameters
     ----------
@@ -24,17 +24,17 @@ def keep_small_changes(
     written
         What was written last.
     threshold
-        A group is written where the share of one of its queues grows or shrinks by this fraction or more; the larger
-        of the two shares is compared with the smaller.
+        A group is written if the share of one of its queues grows or shrinks by at least this fraction; the larger of
+        the two shares is compared with the smaller.
     changed
-        Parents of queues that have come, have gone or have another entitlement than when `written` was decided. The
+        Parents of queues that were added, were removed or have another entitlement than when `written` was decided. The
         groups below them are written.
 
     Returns
     -------
     wanted : Attributes
-        A group with another queue than before, or another minimum share, maximum share or scheduling policy, has what
-        is wanted: lifts and limits are never put off.
+        The wanted values for every group with a new or removed queue, or a changed minimum share, maximum share or
+        scheduling policy, because these changes are never delayed.
     """
     if threshold <= 0:
         return wanted
@@ -49,7 +49,7 @@ def keep_small_changes(
         if any(others[0].get(name) != others[1].get(name) for name in names):
             continue
         new, old = _shares(wanted.weights, names), _shares(written.weights, names)
-        # Not below the threshold counts as a change, and so does what is no number.
+        # A ratio that is not below the threshold counts as a change; so does NaN.
         if all(max(new[name], old[name]) < (1 + threshold) * min(new[name], old[name]) for name in names):
             kept.update({name: written.weights[name] for name in names})
     if not kept:
@@ -63,7 +63,7 @@ def _shares(weights: Mapping[str, float], names: Collection[str]) -> dict[str, f
 
 
 def _others(attributes: Attributes) -> dict[str, tuple[object, ...]]:
-    """All attributes of a queue but its weight."""
+    """Return all attributes of a queue except its weight."""
     maps: tuple[Mapping[str, object], ...] = (
         attributes.min_shares,
         attributes.max_shares,

@@ -70,7 +70,7 @@ class QueueRow:
 
     @property
     def wants(self) -> bool:
-        """Whether it waits for containers, also where the scheduler cuts its demand to what it may have."""
+        """Return whether the queue waits for containers, even if the scheduler caps its demand."""
         return self.demand_mb > self.allocated_mb or bool(self.pending)
 
 
@@ -107,9 +107,9 @@ class View:
     vcores: tuple[int, int] | None = None
     #: The RM's scheduler, as its REST API names it ('': not known).
     scheduler: str = ""
-    #: Whether the weights are not known, and entitlements are the RM's steady fair shares in their place.
+    #: Whether the weights are unknown, so that steady fair shares replace the entitlements.
     estimated: bool = False
-    #: The look at the RM's limits, if they were asked for.
+    #: The poll of the RM's limits, if they were asked for.
     facts: Facts | None = None
 
     def held_part(self, row: QueueRow) -> float:
@@ -284,10 +284,10 @@ def from_rm(
     """Return the RM's present view, with accounts and entitlements from a controller's view ``kept``, if given.
 
     ``weights`` None: the RM does not tell them (a Fair Scheduler whose client RPC does not answer). Its steady fair
-    shares, which are in the ratio of the weights up to queues' limits, stand for them then.
+    shares, which are proportional to the weights within queues' limits, replace them.
 
     Without ``kept``, the weights in force serve as entitlements, and accumulated is the usage that the RM still
-    retains, without applications with impossible figures (an alarm names those); it is of dominant shares where the
+    retains, without applications with impossible figures (an alarm names those); it is in dominant shares if the
     scheduler is seen to compare these. ``clock_s``: the RM's clock. ``facts``: its limits, for what holds queues back.
     """
     retained: dict[str, float] = {}

@@ -143,7 +143,7 @@ class Controller(Tenure[ClientT]):
             self.core.resume(state, store.document("consumed") or {})
         self._clock_given = clock
         self.clock = clock or SteadyClock()
-        #: What somebody else wrote, where that is a guard; '': nothing since the last look.
+        #: What somebody else wrote, if drift is a guard; '': nothing since the last poll.
         self._edited = ""
         #: Whether this machine's clock has been compared with the RM's and the ledger's.
         self._clock_compared = False
@@ -189,7 +189,7 @@ class Controller(Tenure[ClientT]):
     # --- public methods ---
 
     def remade(self, settings: ControlSettings, policy: Policy) -> Self:
-        """Return a controller with other settings that goes on from the same ledger in this one's place."""
+        """Return a controller with other settings that replaces this one and continues with the same ledger."""
         made = type(self)(
             settings,
             self.client,
@@ -204,7 +204,7 @@ class Controller(Tenure[ClientT]):
         return made
 
     def recognise_cluster(self) -> None:
-        """Let the actuator check with this controller's observer whose cluster answers, before it reads a store."""
+        """Let the actuator use this controller's observer to check which cluster answers before it reads a store."""
         self.actuator.recognise_by(self._look.check_cluster)
 
     def check_entitlements(self) -> None:
@@ -359,7 +359,7 @@ class Controller(Tenure[ClientT]):
             self._alarm("rm", f"{self._look.news}: its queues are written and read back again")
             self.core.forget_written()
             self._in_force, self._verified_s = {}, -math.inf
-            # A restarted ResourceManager has read yarn-site.xml again, and that may have switched preemption on.
+            # A restarted ResourceManager has read yarn-site.xml again, which may have switched preemption on.
             self.actuator.forget_traps()
         if skipped := self._look.skipped:
             shown = "; ".join(f"{app}: {why}" for app, why in list(skipped.items())[:3])
@@ -412,14 +412,15 @@ class Controller(Tenure[ClientT]):
 
     @property
     def _document(self) -> str:
-        """What messages call the configuration that is written."""
+        """Return the name of the written configuration for messages."""
         return "the scheduler's configuration" if self.actuator.scheduler else "the allocation file"
 
     def _tell_traps(self) -> None:
         """Report traps.
 
         A blocking trap is reported until it is removed, also to a shadow, where a configuration is tried first. Any
-        other trap is reported once, and again when its words change: preemption of which nobody knew is known to be on.
+        other trap is reported once, and again when its text changes, for example when unknown preemption turns out to
+        be on.
         """
         try:
             traps = self._traps()
@@ -451,7 +452,7 @@ class Controller(Tenure[ClientT]):
         accepted = self.settings.accept if self.settings.read_back else {*self.settings.accept, "read-back"}
         found = self.actuator.traps(self.client, self._look.hadoop)
         open_ = tuple(trap for trap in found if trap.name not in accepted)
-        # Who accepts preemption lets shares go wherever the policy has them.
+        # If preemption is accepted, the policy's shares are not bounded because of it.
         self.core.preemption = preemption_bound(open_)
         return open_
 
@@ -476,7 +477,7 @@ class Controller(Tenure[ClientT]):
             ):
                 return self._passive()
             if self.core.preemption != decided_by:
-                # It was decided before it was known how the scheduler preempts.
+                # The decision was made before it was known how the scheduler preempts.
                 return self._passive()
             if self.settings.ad_hoc == "name" and tick.snapshot is not None:
                 leaves = {q.name: q.running_apps > 0 or q.demand != ZERO for q in tick.snapshot.leaves()}
