@@ -117,7 +117,7 @@ def _settings(message: bytes, parent: str | None) -> tuple[EffectiveQueue, list[
 def differing(
     wanted: Mapping[str, float], has: Mapping[str, float], what: str, same: Callable[[float, float], bool]
 ) -> dict[str, str]:
-    """Return the queues whose figure in the RM differs from the wanted one. ``what``: name of the figure."""
+    """Return the queues whose value in the RM differs from the wanted one. ``what``: name of the value."""
     wrong = {}
     for path, value in wanted.items():
         if path not in has:

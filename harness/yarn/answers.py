@@ -66,7 +66,7 @@ class Fields:
         return value
 
     def integer_or_text(self, name: str) -> int:
-        """A whole number, given as one or, as by Jersey 1, as a text of ASCII digits with an optional minus."""
+        """Read an integer: a JSON integer or, as from Jersey 1, a text of ASCII digits with an optional minus sign."""
         value = self._get(name, _REQUIRED)
         if isinstance(value, str) and value.isascii() and value.removeprefix("-").isdigit() and len(value) <= 20:
             value = int(value)

@@ -1,6 +1,6 @@
-"""Where a ResourceManager's RPC ports and its allocation file are, asked of the RM itself (``/conf``).
+"""Finds a ResourceManager's RPC ports and its allocation file by asking the RM itself (``/conf``).
 
-So a user names one address. An RM that does not show its configuration has the usual ports, as far as we know.
+A user thus only names one address. If an RM does not show its configuration, the default ports are assumed.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _FILE = "yarn.scheduler.fair.allocation.file"
 
 
 def rm_property(http: HttpClient, base: str | None, name: str) -> str | None:
-    """A property of an RM's configuration; None where it has none or does not tell. Raises Unreachable.
+    """Return a property of an RM's configuration; None if it is unset or not shown. Raises Unreachable.
 
-    ``base``: which RM; None: the one that answers.
+    ``base``: the address of the RM; None: the one that answers.
     """
     try:
         return told_property(http, base, name)
@@ -33,7 +33,10 @@ def rm_property(http: HttpClient, base: str | None, name: str) -> str | None:
 
 
 def told_property(http: HttpClient, base: str | None, name: str) -> str | None:
-    """As rm_property, where one cannot do without: raises Refused and BadAnswer, too, which say why it is not told."""
+    """Return a necessary property like `rm_property`.
+
+    Also raises Refused and BadAnswer, with the reason why it is not shown.
+    """
     document = http.request("GET", "/conf", params={"name": name}, repeatable=True, only=base).document
     found = document.get("property") if isinstance(document, dict) else None
     value = found.get("value") if isinstance(found, dict) else None
@@ -41,10 +44,10 @@ def told_property(http: HttpClient, base: str | None, name: str) -> str | None:
 
 
 def find_rm(rest: str, options: HttpOptions, *, admin: str | None = None, client: str | None = None) -> RmAddress:
-    """The addresses of the RM whose REST address is given; what is given besides (HOST:PORT) is not asked for.
+    """Return the addresses of the RM at a REST address; addresses that are given (HOST:PORT) are not looked up.
 
-    RPC is on the REST address' host: what the RM calls itself (``0.0.0.0``, ``localhost``) may mean nothing here.
-    Raises Unreachable, CallError.
+    RPC is assumed on the REST address' host, because the names that the RM gives itself (``0.0.0.0``, ``localhost``)
+    may mean nothing here. Raises Unreachable, CallError.
     """
     base = base_url(rest)
     host = urlsplit(base).hostname or ""
@@ -57,23 +60,22 @@ def find_rm(rest: str, options: HttpOptions, *, admin: str | None = None, client
 
 
 def allocation_file(rest: str, options: HttpOptions) -> str | None:
-    """The path (on the RM's machine) of the allocation file that the RM reads, if it tells."""
+    """Return the path (on the RM's machine) of the allocation file that the RM reads, if it is shown."""
     base = base_url(rest)
     with closing(HttpClient([base], options)) as http:
         return rm_property(http, base, _FILE)
 
 
 def in_a_store(client: RmClient) -> bool:
-    """Whether the RM keeps the Capacity Scheduler's settings in a store of its own, by what its ``/conf`` shows."""
+    """Return whether, by ``/conf``, the RM keeps the Capacity Scheduler's settings in a store of its own."""
     site = shown_site(client.rest) or {}
     return site.get("yarn.scheduler.configuration.store.class", "file").strip() != "file"
 
 
 def file_of_each(rms: Sequence[RmAddress], place: ConfigStore, options: HttpOptions) -> str | None:
-    """Why not all of these RMs may read the file at `place`, in words; None where they seem to.
+    """Explain why some of these RMs may not read the file at `place`; None if all seem to.
 
-    A path without a scheme is a file of the RM's own machine. Whether it lies in a folder that they share, only the
-    administrator knows.
+    A path without a scheme is local to the RM's machine. Only the administrator knows whether it is in a shared folder.
     """
     if len(rms) < 2 or isinstance(place, WebHdfsStore):
         return None
@@ -92,9 +94,9 @@ def file_of_each(rms: Sequence[RmAddress], place: ConfigStore, options: HttpOpti
 
 
 def another_file(rms: Sequence[RmAddress], place: ConfigStore, options: HttpOptions) -> str | None:
-    """Why the RM does not seem to read the file at `place`, in words; None where it does, or does not tell.
+    """Explain why the RM does not seem to read the file at `place`; None if it does, or does not show its file.
 
-    Compares names, and of a local file what it is: so it also tells of a folder that is mounted under another name.
+    Compares names, and local files by identity, so that a folder mounted under another name is recognised.
     """
     for rm in rms:
         try:
@@ -102,7 +104,7 @@ def another_file(rms: Sequence[RmAddress], place: ConfigStore, options: HttpOpti
         except Unreachable:
             continue
         if told is None or not urlsplit(told).path.startswith("/"):
-            return None  # a name on its class path
+            return None  # a name on the RM's class path
         path = urlsplit(told).path
         if path == urlsplit(place.name).path or (isinstance(place, LocalStore) and place.is_file(path)):
             return None

@@ -1,12 +1,10 @@
-"""What can go wrong when talking to a ResourceManager or to the place where its allocation file lies.
+"""Errors of the communication with a ResourceManager or with the store of its allocation file.
 
 ::
 
-    InputError
-    ├── Unreachable        nothing answered in time; trying again later may help
-    │   └── NoActiveRm     ResourceManagers answered, but none of them is active
-    ├── Refused            it answered, and the answer is no
-    └── BadAnswer          it answered with something that cannot be used
+    InputError ├── Unreachable        nothing answered in time; trying again later may help │   └── NoActiveRm
+    ResourceManagers answered, but none of them is active ├── Refused            it answered, and the answer is no └──
+    BadAnswer          it answered with something that cannot be used
 
 All end a command with exit code 1. A controller keeps running on `Unreachable` and `BadAnswer`.
 """
@@ -51,7 +49,7 @@ class BadAnswer(InputError):
     """An answer that cannot be used: cut off, no JSON, wrong types, numbers out of range, too large."""
 
 
-#: Unpaired surrogates, which JSON may contain, but no output, path or address can.
+#: Unpaired surrogates, which JSON may contain, but which no output, path or address can represent.
 _LONE = re.compile("[\ud800-\udfff]")
 
 

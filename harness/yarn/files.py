@@ -110,9 +110,9 @@ class ConfigStore(ABC):
         raise NotImplementedError(f"{type(self).__name__} knows no folder")
 
     def remarks(self) -> list[str]:
-        """Return what the writes since the last call have changed of the file beside its content.
+        """Return what the writes since the last call have changed in the file's metadata.
 
-        A write goes ahead with these; what would keep a reader from the file is an error instead.
+        Writes succeed despite such changes. A change that would exclude a reader of the file is an error instead.
         """
         return []
 
@@ -188,7 +188,7 @@ def _set_acl(handle: int, acl: bytes | None) -> None:
 def _keep_attributes(handle: int, target: Path, *, system: bool) -> dict[str, str]:
     """Give a new file the target's extended attributes, ACL aside; return those that cannot be set, with the reason.
 
-    Those are kept that people and their tools have set, and the label of SELinux, without which a confined
+    Keeps the attributes that people and their tools have set, and the SELinux label, without which a confined
     ResourceManager could not read the file. ``system``: only those of the file system itself, such as the ACL of NFS,
     which a change of the mode would change too; otherwise only all others, for which the file must be writable.
     """
@@ -227,13 +227,13 @@ class LocalStore(ConfigStore):
     """A file of this machine or of a mounted directory.
 
     Mode, owner, group, POSIX ACL and other extended attributes are preserved, and so is a symbolic link. If owner or
-    group cannot be set and somebody would lose read access, the file is not replaced. Of a file with several hard links
-    the other names keep the old content: they may be backups (``cp -al``), and a file that is written in place is for a
-    moment a part of itself.
+    group cannot be set and somebody would lose read access, the file is not replaced. If a file has several hard links,
+    the other names keep the old content: they may be backups (``cp -al``), and writing in place would show readers a
+    partial file.
     """
 
     path: Path
-    #: The remarks that nobody has asked for yet, each once.
+    #: Remarks that have not been fetched yet, each once.
     _remarks: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -340,7 +340,7 @@ class LocalStore(ConfigStore):
         return found
 
     def _not_kept(self, lost: dict[str, str], old: os.stat_result) -> list[str]:
-        """Say what of the old file is not kept: attributes, each with the reason, and hard links."""
+        """Describe metadata of the old file that is lost: attributes, each with the reason, and hard links."""
         found = [
             f"{self.name}: its extended attribute {name} is lost, because it cannot be set on the new file: {why}"
             for name, why in lost.items()

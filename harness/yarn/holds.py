@@ -1,10 +1,11 @@
-"""What holds a queue or an application back on a ResourceManager: which limit, by how much, which setting mends it.
+"""Finds what holds a queue or an application back on a ResourceManager.
+
+The limit, the excess, and the setting to change.
 
 From one `look` at the RM (`Facts`), on either scheduler, whether or not a controller runs. A scheduler leaves
-applications in ``ACCEPTED`` and containers waiting for reasons other than a queue's share: the part of it that
-ApplicationMasters may take, the number of applications, a maximum, a user's limit. The figures are in ``/scheduler``,
-and the reason for an application's master in its diagnostics (Hadoop's ``CSAMContainerLaunchDiagnosticsConstants``,
-``FSAppAttempt``, ``MaxRunningAppsEnforcer``).
+applications in ``ACCEPTED`` and containers waiting for reasons other than a queue's share: the AM share, the number of
+applications, a maximum, a user's limit. The figures are in ``/scheduler``, and the reason for an application's master
+in its diagnostics (Hadoop's ``CSAMContainerLaunchDiagnosticsConstants``, ``FSAppAttempt``, ``MaxRunningAppsEnforcer``).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from harness.yarn.rest import RestClient
 
 #: States of an application that its scheduler knows.
 LIVE = ("ACCEPTED", "RUNNING")
-#: What diagnostics say of a master that waits (3.2 to 3.5).
+#: Diagnostics of a waiting AM (Hadoop 3.2 to 3.5).
 _AM_SHARE = re.compile(r"exceeds maximum AM resource allowed|AM resource limit exceeded")
 _USER_AM = re.compile(r"User's AM resource limit exceeded")
 _MAXIMUM = re.compile(r"exceeds current queue or its parents maximum resource allowed")
@@ -45,7 +46,7 @@ class Hold:
 
     ``kind``: am-share, user-am-share, maximum, running-apps, user-running-apps, user-limit, state. ``queue`` has the
     limit: the queue itself, or one above it. ``has`` and ``limit`` are in ``unit`` (MiB, vcores, applications; None:
-    the RM does not show it). ``setting`` is the name of what to change, ``mend`` says to what.
+    the RM does not show it). ``setting`` names the setting to change, ``mend`` its new value.
     """
 
     kind: str
@@ -74,7 +75,7 @@ class Facts:
     Parameters
     ----------
     status, limits
-        Its queue tree, and what the queues are limited to.
+        Its queue tree, and the limits of the queues.
     apps
         Its applications that have not ended, in order of submission, their queues in full.
     nodes
@@ -101,11 +102,11 @@ class Facts:
 
     @property
     def counts_vcores(self) -> bool:
-        """Whether vcores count against limits: always for a Fair Scheduler, by its calculator for the other."""
+        """Return whether vcores count against limits: always in a Fair Scheduler, else depending on the calculator."""
         return not self.is_capacity or bool(self.limits.dominant)
 
     def waiting(self, path: str) -> list[AppStatus]:
-        """Return the applications of a queue and of those below it whose master has no container, in their order."""
+        """Return the applications of a queue and its descendants whose AM has no container, in order."""
         return [app for app in self.apps if _is_below(app.queue, path) and waits_for_master(app)]
 
 
@@ -115,7 +116,8 @@ def look(rest: RestClient) -> Facts:
     Raises
     ------
     Unreachable, Refused, BadAnswer
-        Its queues or applications are not shown. Nodes and ``/jmx`` may be hidden: they only tell when a turn comes.
+        Its queues or applications are not shown. Nodes and ``/jmx`` are optional: they are only needed to estimate
+        waiting times.
     """
     status, limits = rest.scheduler_with_limits()
     apps = in_full(rest.apps(states=LIVE), status.queues)
@@ -177,7 +179,7 @@ def holds_of_app(facts: Facts, app: AppStatus) -> tuple[Hold, ...]:
 
 
 def ahead(facts: Facts, app: AppStatus) -> list[AppStatus]:
-    """Return the applications of the same queue that wait for their master's container, too, and came earlier."""
+    """Return the applications of the same queue that also wait for their AM's container and came earlier."""
     waiting = facts.waiting(app.queue)
     return waiting[: waiting.index(app)] if app in waiting else []
 
@@ -205,7 +207,7 @@ def ask_of_queue(facts: Facts, path: str) -> Resource | None:
 
 
 def size_words(amount: Resource) -> str:
-    """``512 MiB and 1 vcore``."""
+    """Format a size like ``512 MiB and 1 vcore``."""
     return f"{amount.memory_mb:,} MiB and {counted(amount.vcores, 'vcore')}"
 
 
@@ -228,18 +230,18 @@ def _distinct(found: Iterable[Hold]) -> tuple[Hold, ...]:
     for hold in found:
         kept.setdefault((hold.kind, hold.queue, hold.setting), hold)
     maxima = {hold.queue for hold in kept.values() if hold.kind == "maximum"}
-    # A part of 1 lets ApplicationMasters take the whole maximum: then it is the maximum that holds them.
+    # With an AM share of 1, ApplicationMasters may take the whole maximum; then the maximum is what holds them.
     return tuple(h for h in kept.values() if not (h.kind == "am-share" and h.queue in maxima and h.limit is None))
 
 
 def _asked(app: AppStatus) -> Resource | None:
-    """Return the size of an application's master as its diagnostics tell it."""
+    """Return the size of an application's AM from its diagnostics."""
     found = _ASK.search(app.diagnostics)
     return Resource(int(found[1]), int(found[2])) if found else None
 
 
 def _ask_of(facts: Facts, queue: QueueStatus, waiting: Sequence[AppStatus]) -> Resource | None:
-    """Return the size of a container that the queue waits for: a master's, else the mean of all that it asks for."""
+    """Return the size of a container that the queue waits for: an AM's, else the mean of all requests."""
     for app in waiting:
         if (size := _asked(app)) is not None:
             return size
@@ -250,7 +252,7 @@ def _ask_of(facts: Facts, queue: QueueStatus, waiting: Sequence[AppStatus]) -> R
 
 
 def _of_queues(facts: Facts, leaf: QueueStatus, ask: Resource | None) -> Iterator[Hold]:
-    """Yield what of the queue and of those above it holds every application in it."""
+    """Yield the limits of the queue and its ancestors that hold back all of its applications."""
     for limits in facts.limits.upwards(leaf.path):
         path = limits.path
         if facts.is_capacity and limits.state != "RUNNING":
@@ -307,7 +309,7 @@ def _at_maximum(facts: Facts, leaf: QueueStatus, limits: QueueLimits, ask: Resou
         if (unit == "vcores" and not facts.counts_vcores) or has + more <= most:
             continue
         if most >= (facts.status.capacity.memory_mb if unit == "MiB" else facts.status.capacity.vcores):
-            continue  # it may take the whole cluster: then the cluster is full
+            continue  # the queue may take the whole cluster, so the cluster is full
         what = f"{queue.path} holds {has:,} of at most {most:,} {unit}"
         if ask is not None:
             what += f", and the next container asks for {more:,} {unit}, {has + more - most:,} more than is left"
@@ -331,7 +333,7 @@ def _at_maximum(facts: Facts, leaf: QueueStatus, limits: QueueLimits, ask: Resou
 
 
 def _of_master(facts: Facts, app: AppStatus) -> Iterator[Hold]:
-    """Yield what holds the master of one application back, by its diagnostics and the queue's figures."""
+    """Yield what holds the AM of one application back, by its diagnostics and the queue's values."""
     limits = facts.limits.queues.get(app.queue)
     if limits is None:
         return
@@ -370,7 +372,7 @@ def _of_master(facts: Facts, app: AppStatus) -> Iterator[Hold]:
 
 
 def _passed_over(facts: Facts, limits: QueueLimits) -> bool:
-    """Whether applications of a Capacity Scheduler's leaf wait that no queue's limit of running ones holds."""
+    """Return whether a Capacity Scheduler's leaf has waiting applications that no limit on running ones holds."""
     above = facts.limits.upwards(limits.path)
     return limits.applications > limits.running and not any(
         one.max_running is not None and one.running >= one.max_running for one in above
@@ -443,7 +445,7 @@ def _user_am_share(facts: Facts, limits: QueueLimits, user: UserUse, ask: Resour
     short = _does_not_fit(facts, user.am_used, user.am_limit, ask)
     words = short.words(f"ApplicationMasters of {user.name}")
     percent, factor = limits.setting("maximum-am-resource-percent"), limits.setting("user-limit-factor")
-    # The user's limit is a part of the queue's guaranteed capacity, times the factor unless that is -1.
+    # The user's limit is a fraction of the queue's guaranteed capacity, times the factor unless that is -1.
     key, now = "maximum-am-resource-percent", percent
     if factor is not None and factor >= 0 and percent is not None and percent >= 1:
         key, now = "user-limit-factor", factor
@@ -504,7 +506,7 @@ def _raise(now: float | None, least: float | None) -> str:
 
 
 def _of_users(facts: Facts, path: str, names: Iterable[str]) -> Iterator[Hold]:
-    """Yield the limits of users of a Capacity Scheduler's leaf who hold more than theirs: they get nothing more."""
+    """Yield the limits of users of a Capacity Scheduler's leaf who exceed theirs and get nothing more."""
     limits = facts.limits.queues.get(path)
     wanted = set(names)
     for user in limits.users if limits is not None else ():
@@ -533,6 +535,6 @@ def _few(value: float) -> str:
 
 
 def _up(value: float, digits: int) -> str:
-    """Round up, so that what is told suffices."""
+    """Round up, so that the reported amount suffices."""
     scale = 10**digits
     return f"{math.ceil(value * scale - 1e-9) / scale:.{digits}f}"

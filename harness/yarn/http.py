@@ -1,7 +1,7 @@
-"""JSON over HTTP to one of several equal servers: timeouts, retries of what may be retried, failover, TLS, SPNEGO.
+"""JSON over HTTP to one of several equal servers: timeouts, retries of repeatable requests, failover, TLS, SPNEGO.
 
-Knows nothing of YARN's endpoints (harness.yarn.rest does). Standby ResourceManagers are followed here, because they
-answer any path alike: a 307 with ``Location`` names the active one, a 307 with ``Refresh`` says that there is none.
+YARN's endpoints are in harness.yarn.rest. Redirects of standby ResourceManagers are followed here, because they are the
+same for every path: a 307 with ``Location`` names the active one, a 307 with ``Refresh`` says that there is none.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from harness.yarn.errors import BadAnswer, NoActiveRm, Refused, Unreachable, wel
 from harness.yarn.kerberos import Login, Spnego, hint_of, wants_ticket
 from harness.yarn.session import PEM_HINT, Session, Watch, tls_trouble, tls_words
 
-#: Whatever the HTTP stack may raise for what the other side or the network does.
+#: Exceptions of the HTTP stack that are caused by the other side or the network.
 _TRANSPORT_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
-#: Java exceptions with which a server says "not me, not now": the request was not carried out.
+#: Java exceptions by which a server says that it did not carry out the request.
 _NOT_ME = ("StandbyException", "RetriableException")
 _RETRIED_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _TEXT_LIMIT = 300
-#: Of an answer that is read as it comes: so many times as long may it be.
+#: Factor by which a streamed answer may be longer than one that is held as a whole.
 STREAMED = 16
-#: A moment as RFC 9110 writes it.
+#: A date as in RFC 9110.
 _DATE = re.compile(r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT")
-#: How a standby's answer in plain text begins.
+#: The beginning of a standby's plain-text answer.
 _STANDBY_WORDS = (b"This is standby RM.", b"Can't find any active RM", b"There is no active RM right now")
 _LONGEST_WORDS = 64
-#: Where an error page of Jetty has its reason: of Hadoop 3.3 on, and of earlier ones.
+#: Patterns of the reason in an error page of Jetty: since Hadoop 3.3, and before.
 _PAGE_REASONS = (
     re.compile(r"<th>MESSAGE:</th>\s*<td>(.*?)</td>", re.DOTALL),
     re.compile(r"Reason:\s*<pre>(.*?)</pre>", re.DOTALL),
@@ -52,13 +52,13 @@ _REASONS = (r"\[Errno -?\d+\] ([^'\")]+)", r"\((?:read|connect) timeout=[^)]*\)"
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """How to ask. Times in seconds; `deadline_s` bounds a call with all its retries and failovers.
+    """Options of requests. Times in seconds; `deadline_s` bounds a call with all its retries and failovers.
 
     `attempts` counts rounds over all servers. `user` is sent as ``user.name`` (Hadoop's simple authentication);
-    ``auth="spnego"`` uses Kerberos tickets instead: those of `principal` by its `keytab`, else the process' own.
+    ``auth="spnego"`` uses Kerberos tickets instead: tickets of `principal` from its `keytab`, or else the process' own.
     `ca_file` is the authority that signed the server's certificate (None: the system's), `cert_file` and `key_file`
-    this client's own. The environment's proxies and ~/.netrc are not used. `max_answer_bytes` bounds an answer that is
-    held as a whole, which takes nine times as much memory once it is read; one that is read as it comes
+    this client's own certificate and key. The environment's proxies and ~/.netrc are not used. `max_answer_bytes`
+    bounds an answer that is held as a whole, which takes nine times as much memory once it is parsed; a streamed one
     (`HttpClient.request`, ``reader``) may be `STREAMED` times as long.
     """
 
@@ -93,12 +93,12 @@ class HttpOptions:
 
     @property
     def login(self) -> Login | None:
-        """Whose Kerberos tickets are used; None: without Kerberos."""
+        """Return the Kerberos login; None: without Kerberos."""
         return Login(self.principal, self.keytab) if self.auth == "spnego" else None
 
 
 def check_certificates(options: HttpOptions) -> None:
-    """CallError for certificate files that are not there, or hold no certificate or key."""
+    """Raise CallError for certificate files that do not exist, or contain no certificate or key."""
     for name in ("ca_file", "cert_file", "key_file"):
         path = getattr(options, name)
         if path is not None and not os.path.isfile(path):
@@ -113,14 +113,14 @@ def check_certificates(options: HttpOptions) -> None:
         raise CallError(f"ca_file: {tls_words(error)}", where=options.ca_file, hint=PEM_HINT) from None
     try:
         if options.cert_file:
-            # A key that wants a password would be asked for at the terminal.
+            # For a key with a password, the library would prompt on the terminal.
             context.load_cert_chain(options.cert_file, options.key_file, password=lambda: b"")
     except OSError as error:
         raise CallError(f"cert_file, key_file: {tls_words(error)}", where=options.cert_file, hint=PEM_HINT) from None
 
 
 def open_session(options: HttpOptions) -> Session:
-    """A session with the options' certificates and authentication; the environment has no say. Raises CallError."""
+    """Open a session with the options' certificates and authentication, ignoring the environment. Raises CallError."""
     session = Session()
     session.trust_env = False
     if options.ca_file:
@@ -134,7 +134,7 @@ def open_session(options: HttpOptions) -> Session:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A server's answer: the address asked, the status, and the JSON document (None: the body is empty)."""
+    """A server's answer: the requested address, the status, and the JSON document (None: the body is empty)."""
 
     url: str
     status: int
@@ -174,9 +174,9 @@ class _Call:
 
 
 class _Heard:
-    """One exchange, for the debug log: what was asked, and the beginning of the answer."""
+    """One exchange for the debug log: the request, and the beginning of the answer."""
 
-    #: So much of an answer is kept, bytes.
+    #: Number of bytes of an answer that are kept.
     MOST = 2000
 
     def __init__(self, method: str, url: str, query: Mapping[str, str], body: object) -> None:
@@ -191,7 +191,7 @@ class _Heard:
             yield chunk
 
     def log(self, response: requests.Response) -> None:
-        # Headers hold cookies and tickets: none of them is logged.
+        # Headers hold cookies and tickets, so none of them is logged.
         text = shown(self.beginning)
         _LOG.debug("%s: HTTP %s, %s bytes in %s: %s", self.asked, response.status_code, self.size, self.timer, text)
 
@@ -201,33 +201,33 @@ def _nothing_heard(heard: _Heard | None, error: BaseException) -> None:
         _LOG.debug("%s: no answer after %s: %s", heard.asked, heard.timer, error)
 
 
-#: Makes a document of an answer's bytes as they come (address for errors second). Raises BadAnswer.
+#: Parses an answer's bytes as they arrive (second argument: address for errors). Raises BadAnswer.
 Reader = Callable[[Iterator[bytes], str], Any]
 
 
 class _Failed(Exception):
-    """One server did not do it. `unsent`: it certainly did not carry the request out, so any call may go elsewhere."""
+    """One server failed. `unsent`: it certainly did not carry the request out, so any request may go to another one."""
 
     def __init__(self, error: Unreachable | Refused, *, unsent: bool, active: str | None = None) -> None:
         super().__init__(error.line())
         self.error, self.unsent, self.active = error, unsent, active
 
 
-#: Paths of the RM itself at the end of an address, which every call adds by itself.
+#: Paths of the RM's own API at the end of an address, which every request adds by itself.
 _OWN_PATHS = re.compile(r"(?:/ws)?/v1/cluster$|/ws/v1$|/ws$|(?<!gateway)/cluster$")
 #: A proxy's path: segments of plain characters.
 _PREFIX = re.compile(r"(?:/[A-Za-z0-9._~-]+)*")
-#: Knox has the RM's REST API under this name, without the /ws that it begins with at the RM.
+#: Knox offers the RM's REST API under this name, without the RM's /ws prefix.
 _KNOX = "/resourcemanager"
 
 
 def _address_of(base: str, path: str) -> str:
-    """The URL of a path of the RM's, at the RM or behind a proxy."""
+    """Return the URL of a path of the RM, at the RM itself or behind a proxy."""
     return base + (path.removeprefix("/ws") if base.endswith(_KNOX) else path)
 
 
 def base_url(text: str) -> str:
-    """``host``, ``host:port`` or a URL as ``http://host:port`` (default port 8088, 8090 for https).
+    """Convert ``host``, ``host:port`` or a URL to ``http://host:port`` (default port 8088, 8090 for https).
 
     A path before ``/ws/v1/cluster`` is kept: that of a proxy in front of the RM, such as Knox
     (``https://HOST:8443/gateway/default/resourcemanager``).
@@ -242,8 +242,8 @@ def base_url(text: str) -> str:
         parts = urlsplit(given)
         port = parts.port
     except ValueError:
-        # The library's words quote a part of the address, which may be a part of a password. With its scheme, an
-        # address is recognised as one where passwords are hidden.
+        # The library's message quotes a part of the address, which may contain a part of a password. With its scheme,
+        # an address is recognised and passwords in it are hidden.
         raise CallError(f"{given!r} is not an address: its host or its port is not valid", hint=hint) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise CallError(f"{given!r} is not an address of a ResourceManager", hint=hint)
@@ -266,7 +266,10 @@ def _short(text: str) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    """The innermost words of a chain of library exceptions: "Connection refused", not four lines of wrappers."""
+    """Return the innermost message of a chain of library exceptions.
+
+    "Connection refused", not four lines of wrappers.
+    """
     text = str(error)
     for pattern in _REASONS:
         if found := re.search(pattern, text):
@@ -275,10 +278,9 @@ def _reason(error: BaseException) -> str:
 
 
 class HttpClient:
-    """Asks the servers in `bases` (addresses as `base_url` gives them), beginning with the one that answered last.
+    """Sends requests to the servers in `bases` (in the form of `base_url`), first to the one that answered last.
 
-    `accept`: the media types of its answers. `clock` and `sleep` are there for tests. Not for use from several threads
-    at once.
+    `accept`: the media types of its answers. `clock` and `sleep` are for tests. Not thread-safe.
     """
 
     def __init__(
@@ -301,21 +303,21 @@ class HttpClient:
         self._session.headers.update({"Accept": accept, "Accept-Encoding": "identity"})
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Close the connections."""
         self._session.close()
 
     @property
     def current(self) -> str:
-        """The address that will be asked first."""
+        """Return the address to which the next request goes first."""
         return self._bases[self._current]
 
     @property
     def bases(self) -> tuple[str, ...]:
-        """All known addresses: the configured ones, and those that a standby named."""
+        """Return all known addresses: the configured ones, and those that a standby named."""
         return tuple(self._bases)
 
     def prefer(self, base: str) -> None:
-        """Ask this address (one of `bases`) first from now on."""
+        """Send requests to this address (one of `bases`) first from now on."""
         self._current = self._bases.index(base)
 
     def request(
@@ -331,12 +333,11 @@ class HttpClient:
         reader: Reader | None = None,
         most_bytes: int | None = None,
     ) -> Answer:
-        """One call. `repeatable`: doing it twice is the same as doing it once.
+        """Send one request. `repeatable`: sending it twice has the same effect as once.
 
-        What is not repeatable is sent again only when the server certainly did not carry it out. `only` asks that
-        one address, without failover. `words`: the answer is plain text, and the document that text. `reader` makes
-        the document of an answer as it comes, in place of the JSON as a whole. `most_bytes`: the longest answer that
-        makes sense (None: as the options say).
+        Other requests are only sent again if the server certainly did not carry them out. `only`: send to this address,
+        without failover. `words`: the answer is plain text, which becomes the document. `reader`: parses the answer as
+        it arrives, instead of the whole as JSON. `most_bytes`: maximum size of the answer (None: from the options).
         Raises Unreachable, NoActiveRm, Refused, BadAnswer.
         """
         end = self._clock() + self.options.deadline_s
@@ -373,10 +374,11 @@ class HttpClient:
         raise last.error
 
     def _turn(self, base: str, active: str | None) -> None:
-        """Whom to ask after `base` failed: the active one that it named, else the next in the list."""
+        """Return the address to try after `base` failed: the active one that it named, else the next in the list."""
         if active is not None and active != base:
             if active not in self._bases and len(self._configured) == 1:
-                # The names that RMs have among themselves may mean nothing here: follow them only without a choice.
+                # The names that RMs use among themselves may mean nothing here, so they are followed only without an
+                # alternative.
                 self._bases = [*self._configured, active]
             if active in self._bases:
                 self._current = self._bases.index(active)
@@ -416,16 +418,16 @@ class HttpClient:
             )
         except Unreachable as error:
             _nothing_heard(heard, error)
-            # No ticket: what the server had answered before was that it wants one.
+            # There is no ticket; the server's earlier answer was that it requires one.
             raise _Failed(error, unsent=True) from None
         except _TRANSPORT_ERRORS as error:
             _nothing_heard(heard, error)
             if (trouble := tls_trouble(error, base)) is not None:
                 raise _Failed(trouble, unsent=not watch.sent) from None
-            # Before the connection stood nothing was sent. A reset while waiting for the answer is another thing.
+            # Before the connection was established nothing was sent. A reset while waiting for the answer is different.
             raise _Failed(self._unreachable(base, error), unsent=not watch.sent) from None
         except (ValueError, AttributeError) as error:
-            # Malformed header lines and addresses surface as these.
+            # Malformed header lines and addresses appear as these exceptions.
             raise BadAnswer(f"an answer that is not HTTP: {_reason(error)}", where=url) from None
         try:
             most = self.options.max_answer_bytes * (1 if call.reader is None else STREAMED)
@@ -454,10 +456,10 @@ class HttpClient:
         )
 
     def _chunks(self, response: requests.Response, url: str, end: float, most: int) -> Iterator[bytes]:
-        """The answer's body as it comes, at most so many bytes of it."""
+        """Yield the answer's body as it arrives, at most this many bytes."""
         size = 0
         try:
-            # read1 gives what is there; iter_content would wait for a full block, whatever the deadline.
+            # read1 returns the available bytes; iter_content would wait for a full block, past the deadline.
             while chunk := response.raw.read1(1 << 16, decode_content=True):
                 size += len(chunk)
                 if size > most:
@@ -496,7 +498,7 @@ class HttpClient:
         refused = Refused(text, where=url, hint=hint, status=status, exception=exception)
         if exception.endswith(_NOT_ME):
             raise _Failed(NoActiveRm(text, where=base), unsent=True)
-        # With a Java exception in it the answer is the RM's own and final (moving to an unknown queue is a 503).
+        # An answer with a Java exception comes from the RM itself and is final (moving to an unknown queue is a 503).
         if status in _RETRIED_STATUS and not exception:
             raise _Failed(refused, unsent=False)
         raise refused
@@ -529,18 +531,18 @@ class HttpClient:
 
 
 def _check_standby(data: bytes, base: str) -> None:
-    """Raise where a standby answers in plain text, with status 200 (RMWebAppFilter.doFilter)."""
+    """Raise if the answer is a standby's plain text with status 200 (RMWebAppFilter.doFilter)."""
     if data.lstrip().startswith(_STANDBY_WORDS):
         words = _short(" ".join(data[:300].decode("utf-8", "replace").split()))
         raise _Failed(NoActiveRm(f"on standby: {words}", where=base), unsent=True)
 
 
 def _not_of_standby(chunks: Iterator[bytes], base: str) -> Iterator[bytes]:
-    """Yield the chunks of an answer; raise as `_check_standby` does where its beginning is a standby's."""
+    """Yield the chunks of an answer; raise as `_check_standby` does if it begins like a standby's."""
     begun = b""
     for chunk in chunks:
         begun += chunk
-        # All phrases are shorter; a JSON document is told by its first byte.
+        # All such phrases are shorter; a JSON document is recognised by its first byte.
         if len(begun) >= _LONGEST_WORDS or begun.lstrip()[:1] in (b"{", b"["):
             break
     _check_standby(begun, base)
@@ -560,7 +562,7 @@ def page_reason(data: bytes) -> str:
 
 
 def date_of(headers: Mapping[str, str]) -> float | None:
-    """When an answer was made by the server's clock, seconds since 1970; None where its ``Date`` does not say.
+    """Return when an answer was made, by the server's clock, seconds since 1970; None without a valid ``Date``.
 
     Hadoop's web server sends the header twice, which the HTTP library joins with a comma: the first one counts.
     """
@@ -572,7 +574,7 @@ def date_of(headers: Mapping[str, str]) -> float | None:
 
 
 def parse_json(data: bytes, where: str) -> Any:
-    """A JSON document from bytes; BadAnswer for anything else (HTML, cut off, nested without end, absurd numbers)."""
+    """Parse JSON bytes. Raises BadAnswer for anything else (HTML, truncated, nested without end, absurd numbers)."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError, MemoryError) as error:
@@ -583,7 +585,10 @@ def parse_json(data: bytes, where: str) -> Any:
 
 
 def remote_exception(data: bytes, where: str) -> tuple[str, str]:
-    """Class (without package) and message of Hadoop's ``{"RemoteException": {...}}``; empty texts if it is none."""
+    """Return class (without package) and message of ``{"RemoteException": {...}}``.
+
+    Empty texts if it is something else.
+    """
     try:
         document = parse_json(data, where)
         inner = document["RemoteException"]
@@ -593,7 +598,7 @@ def remote_exception(data: bytes, where: str) -> tuple[str, str]:
         return "", ""
     if not isinstance(exception, str) or not isinstance(message, str):
         return "", ""
-    # "java.lang.Exception: app with id ...", a stack trace below it -> what a person wants to read.
+    # From "java.lang.Exception: app with id ..." with a stack trace below, keep what a person wants to read.
     exception, message = well_formed(exception), well_formed(message)
     message = next((line for line in message.splitlines() if line.strip()), "")
     message = re.sub(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ", "", message)

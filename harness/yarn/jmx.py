@@ -1,7 +1,7 @@
-"""How many containers each queue has been given and has given back, from the RM's JMX page (``/jmx``).
+"""Counts of containers that each queue has been allocated and has released, from the RM's JMX page (``/jmx``).
 
-REST shows how many containers a queue holds, not how many came and went; QueueMetrics count them since the RM's start.
-An RM behind a proxy may not show the page: who asks must be able to do without.
+REST shows how many containers a queue holds, not how many started and ended; QueueMetrics counts these since the RM's
+start. An RM behind a proxy may not show the page, so callers must be able to do without it.
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ BEANS = "Hadoop:service=ResourceManager,name=QueueMetrics"
 
 
 class Containers(NamedTuple):
-    """Counts since the RM's start."""
+    """Counts of one queue since the RM's start."""
 
     allocated: int
     released: int
 
 
 def queue_containers(http: HttpClient, *, only: str | None = None) -> Mapping[str, Containers]:
-    """Queue path -> counts, parents included. Raises Unreachable, Refused or BadAnswer.
+    """Return queue path -> counts, including parents. Raises Unreachable, Refused or BadAnswer.
 
-    ``only`` asks that one address. Of a pair give it: a standby shows the page too, with counts of its own.
+    ``only``: the address to ask. Give it for a high-availability pair: a standby also shows the page, with its own
+    counts.
     """
     answer = http.request("GET", "/jmx", params={"qry": f"{BEANS},*"}, repeatable=True, only=only)
     return parse(answer.document, answer.url)

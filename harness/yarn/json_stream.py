@@ -1,7 +1,7 @@
-"""The members of a long list in a JSON document, one after the other, as the document arrives.
+"""Streams the members of a long list in a JSON document, one after the other, as the document arrives.
 
-A list of all applications may be 100 MB long, and as Python objects nine times that. Read member by member it takes as
-much memory as one of them, and what the reader makes of it. Everything else in the document is small, or an error.
+A list of all applications may be 100 MB long, and nine times that as Python objects. Streamed, it takes the memory of
+one member, and of what the caller makes of it. Everything else in the document is small, or an error.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.yarn.errors import BadAnswer
 
-#: One member, or any other value, is at most so long, characters.
+#: Maximum length of one member, or of any other value, in characters.
 MOST_VALUE = 4 << 20
 _SPACE = " \t\n\r"
 _OF_NUMBERS = "0123456789.eE+-"
@@ -21,7 +21,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class _Text:
-    """The part of a document that has arrived and is not read yet."""
+    """The part of a document that has arrived and is not parsed yet."""
 
     def __init__(self, chunks: Iterable[bytes], fail: Callable[[str, str], BadAnswer]) -> None:
         self._chunks, self._fail = iter(chunks), fail
@@ -30,7 +30,7 @@ class _Text:
         self.start = ""
 
     def _more(self) -> bool:
-        """Take what arrives next; whether anything did."""
+        """Append the next chunk; return whether there was one."""
         if self._ended:
             return False
         chunk = next(self._chunks, None)
@@ -44,7 +44,7 @@ class _Text:
         return True
 
     def peek(self) -> str:
-        """The next character that is no space ('': the document has ended)."""
+        """Return the next character that is not a space ('': end of the document)."""
         while True:
             while self._at < len(self._text) and self._text[self._at] in _SPACE:
                 self._at += 1
@@ -54,18 +54,18 @@ class _Text:
                 return ""
 
     def take(self, wanted: str) -> None:
-        """Pass this character, which must come next."""
+        """Consume this character, which must come next."""
         found = self.peek()
         if found != wanted:
             raise self._fail(f"{found!r} where {wanted!r} should be" if found else "cut off", self.start)
         self._at += 1
 
     def value(self) -> Any:
-        """The next value, whatever it is."""
+        """Parse and return the next value."""
         self.peek()
         wanted = 0
         while True:
-            # A value is complete when something else follows it: 12 may become 123, and 12. may become 12.5.
+            # A value is complete only if something else follows it: 12 may become 123, and 12. may become 12.5.
             while len(self._text) - self._at <= wanted and self._more():
                 pass
             try:
@@ -82,12 +82,12 @@ class _Text:
 
 
 def members(chunks: Iterable[bytes], outer: str, inner: str, where: str) -> Iterator[Any]:
-    """The members of the list in ``{outer: {inner: [...]}}``; at last, what the document is without them.
+    """Yield the members of the list in ``{outer: {inner: [...]}}``, and finally the document without them.
 
     Parameters
     ----------
     chunks : the document's bytes, in any pieces.
-    where : whose answer it is, for errors.
+    where : source of the answer, for errors.
 
     Yields
     ------
@@ -97,7 +97,7 @@ def members(chunks: Iterable[bytes], outer: str, inner: str, where: str) -> Iter
     Raises
     ------
     BadAnswer
-        For what is no JSON, or is cut off; members that came before that have been yielded.
+        The document is invalid JSON or truncated; members before that point have been yielded.
     """
 
     def fail(why: str, start: str) -> BadAnswer:
@@ -135,14 +135,14 @@ def members(chunks: Iterable[bytes], outer: str, inner: str, where: str) -> Iter
 
 
 class Rest:
-    """What a document is without the members of its list."""
+    """A document without the members of its list."""
 
     def __init__(self, document: object) -> None:
         self.document = document
 
 
 def _keys(text: _Text) -> Iterator[str]:
-    """The keys of an object; after each its value must be taken."""
+    """Yield the keys of an object; after each key the caller must consume its value."""
     text.take("{")
     while text.peek() != "}":
         if text.peek() != '"':

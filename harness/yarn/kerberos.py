@@ -1,7 +1,7 @@
 """Kerberos for REST and RPC: tickets from a keytab that renew themselves, SPNEGO, and the SASL of Hadoop's RPC.
 
-The tickets of a keytab lie in this process' memory. MIT's library fetches new ones when half of their life is over, and
-goes on with the old ones while no KDC answers. The package gssapi is imported where it is needed only.
+Tickets from a keytab are kept in this process' memory. MIT's library renews them after half of their lifetime, and
+keeps using the old ones while no KDC answers. The package gssapi is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _BODY_BYTES = 1 << 16
 
 
 class NoTicket(Unreachable):
-    """Kerberos gives no ticket for this server, now. Trying again later may help, as with any outage."""
+    """Kerberos gives no ticket for this server at present. Trying again later may help, as after any outage."""
 
 
-#: What MIT's library says -> how to mend it; the first that fits.
+#: Message of MIT's library -> hint; the first match counts.
 _HINTS = (
     ("Cannot contact any KDC|Cannot find KDC|Cannot resolve", "check that the KDC runs, and its address in krb5.conf"),
     ("(?i)clock skew|not yet valid", "set the clocks of this machine and the KDC by NTP"),
@@ -45,13 +45,13 @@ _HINTS = (
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Whose tickets: those of `principal` by its `keytab`; without both those in the process' ticket cache (kinit)."""
+    """The source of tickets: `principal` and its `keytab`; without both, the process' ticket cache (kinit)."""
 
     principal: str | None = None
     keytab: str | None = None
 
     def check(self) -> None:
-        """CallError for a keytab that cannot be used, and where the package gssapi is missing."""
+        """Raise CallError for an unusable keytab, and if the package gssapi is missing."""
         if (self.principal is None) != (self.keytab is None):
             raise CallError("principal and keytab go together", hint="give both, or neither and kinit")
         if self.keytab is not None and not os.path.isfile(self.keytab):
@@ -63,11 +63,11 @@ class Login:
 
     @property
     def user(self) -> str | None:
-        """The principal's first part: what Hadoop calls such a user, unless its rules say otherwise."""
+        """Return the principal's first part: Hadoop's name of the user, unless its rules differ."""
         return None if self.principal is None else re.split("[/@]", self.principal)[0]
 
     def context(self, service: str, host: str, mechanism: str, flags: tuple[str, ...] = ()) -> Any:
-        """A security context to begin with ``service@host``. NoTicket."""
+        """Begin a security context with ``service@host``. Raises NoTicket."""
         gssapi = _gssapi()
         return gssapi.SecurityContext(
             name=gssapi.Name(f"{service}@{host}", gssapi.NameType.hostbased_service),
@@ -82,18 +82,19 @@ class Login:
         if self.keytab is None:
             return None
         name = gssapi.Name(self.principal, gssapi.NameType.kerberos_principal)
-        # One cache for all who use this keytab; what it is called says nothing.
+        # One cache for all users of this keytab; its name has no meaning.
         cache = cache or f"MEMORY:yarnfair-{zlib.crc32(f'{self.principal} {self.keytab}'.encode()):x}"
         store = {"client_keytab": f"FILE:{self.keytab}", "ccache": cache}
         try:
             found = gssapi.Credentials(name=name, usage="initiate", store=store)
-            # Tickets that are over, and no new ones: only who asks how long they last is told.
+            # If the tickets have expired and there are no new ones, only a query of their lifetime reveals it.
             _ = found.lifetime
             return found
         except gssapi.exceptions.ExpiredCredentialsError as error:
             if cache.endswith("-anew"):
                 raise self.trouble(error, where) from None
-            # The library tells that they are over, and not why there are no new ones: an empty cache makes it tell.
+            # The library reports that they have expired, but not why there are no new ones: with an empty cache it
+            # does.
             return self._credentials(where, f"{cache}-anew")
         except gssapi.exceptions.GSSError as error:
             raise self.trouble(error, where) from None
@@ -118,7 +119,7 @@ class Login:
 
 
 def _said(error: Any) -> str:
-    """What the library says of an error, in one line."""
+    """Return the library's message about an error, in one line."""
     return " ".join(str(error.get_all_statuses(error.min_code, False)[0] if error.min_code else error).split())
 
 
@@ -163,7 +164,7 @@ class Spnego(requests.auth.AuthBase):
         except BaseException:
             response.close()
             raise
-        # Read to its end, the connection serves again.
+        # After its body has been read to the end, the connection can be used again.
         response.raw.read(_BODY_BYTES)
         response.raw.release_conn()
         again = response.request.copy()
@@ -183,7 +184,7 @@ class Spnego(requests.auth.AuthBase):
 
 
 def _prove(context: Any, answer: requests.Response, where: str) -> None:
-    """BadAnswer where the answer does not show that the server could read our ticket."""
+    """Raise BadAnswer if the answer does not prove that the server could read our ticket."""
     hint = "see that the address is the server's, and that no proxy between drops its WWW-Authenticate header"
     said = re.search(r"(?i)\bnegotiate +([a-z0-9+/]+=*)", answer.headers.get("WWW-Authenticate", ""))
     if said is None:
@@ -200,7 +201,7 @@ def _prove(context: Any, answer: requests.Response, where: str) -> None:
 
 
 def wants_ticket(response: requests.Response) -> bool:
-    """Whether a 401 is one that a ticket answers."""
+    """Return whether a 401 answer asks for a ticket."""
     return "negotiate" in response.headers.get("WWW-Authenticate", "").lower()
 
 
@@ -215,16 +216,16 @@ class SaslGssapi:
 
     @property
     def done(self) -> bool:
-        """Whether both sides know who the other is, and how they protect what follows."""
+        """Whether both sides are authenticated and have agreed on the protection of further messages."""
         return bool(self._layer)
 
     @property
     def protects(self) -> bool:
-        """Whether what follows goes through `wrap` and `unwrap`."""
+        """Return whether further messages go through `wrap` and `unwrap`."""
         return self._layer in (_INTEGRITY, _PRIVACY)
 
     def answer(self, challenge: bytes | None) -> bytes:
-        """The answer to the server's challenge; None: the first word. NoTicket, BadAnswer."""
+        """Return the answer to the server's challenge; None: begin. Raises NoTicket, BadAnswer."""
         if not self._context.complete:
             return self._login.step(self._context, challenge, self._where)
         offered = self.unwrap(challenge or b"")
@@ -237,12 +238,12 @@ class SaslGssapi:
         return sealed
 
     def wrap(self, data: bytes) -> bytes:
-        """As the server takes it."""
+        """Protect a message for the server."""
         sealed: bytes = self._context.wrap(data, self._layer == _PRIVACY).message
         return sealed
 
     def unwrap(self, data: bytes) -> bytes:
-        """What the server has sealed. BadAnswer where it was not the server, or was changed on the way."""
+        """Unprotect a message of the server. Raises BadAnswer if it is not authentic or was changed."""
         gssapi = _gssapi()
         try:
             found: bytes = self._context.unwrap(data).message
@@ -252,7 +253,7 @@ class SaslGssapi:
 
 
 def is_peer(connection: socket.socket, named: str, host: str, resolve: Callable[..., Any] = socket.getaddrinfo) -> bool:
-    """Whether the host that a server names in its principal is the one that we asked."""
+    """Return whether the host in the server's principal is the requested one."""
     if named.lower() == host.lower():
         return True
     try:
@@ -262,7 +263,7 @@ def is_peer(connection: socket.socket, named: str, host: str, resolve: Callable[
 
 
 def hint_of(message: str) -> str | None:
-    """How to mend what a secure server says of a ticket; None where it says nothing of it."""
+    """Return a hint for a secure server's message about a ticket; None if the message is about something else."""
     if "SIMPLE authentication is not enabled" in message:
         return "the ResourceManager wants Kerberos: give http.kerberos, or --principal and --keytab"
     if "lock skew" in message:

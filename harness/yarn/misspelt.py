@@ -1,7 +1,8 @@
-"""What a misspelt name was likely meant to be: of a setting, an element, a queue.
+"""Finds the probable meaning of a misspelt name of a setting, an element or a queue.
 
-A name that is merely alike is worse than none: ``maximum-application-lifetime`` is not ``maximum-applications``, and
-``dev2`` not ``dev1``. Each word of a name has to be in the one that is suggested, as it is or misspelt.
+A suggestion that is merely similar is worse than none: ``maximum-application-lifetime`` is not
+``maximum-applications``, and ``dev2`` not ``dev1``. Each word of a name has to occur in the suggestion, possibly
+misspelt.
 """
 
 from __future__ import annotations
@@ -11,20 +12,20 @@ import re
 from collections.abc import Iterable
 
 _WORD = re.compile(r"[0-9]+|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
-#: How alike two words are from which one may be the other, misspelt.
+#: Similarity above which one word may be the other, misspelt.
 _ALIKE = 0.7
-#: The same of whole names without the bounds of their words.
+#: The same for whole names, regardless of word boundaries.
 _ALIKE_WHOLE = 0.9
-#: What Hadoop called otherwise in older releases.
+#: Older names in Hadoop -> present ones.
 _SAME = ({"app", "application", "job"}, {"queue", "pool"})
-#: So many letters of a word are an abbreviation of it.
+#: Minimum number of letters of an abbreviation of a word.
 _SHORTEST = 3
 
 
 def likely(name: str, known: Iterable[str], *, whole: bool = False) -> str:
-    """Return the known name that was likely meant; "" where there is none, or more than one.
+    """Return the known name that was probably meant; "" if there is none, or more than one.
 
-    whole : the names are made by people, as those of queues: ``dev`` is no abbreviation of ``devops`` then.
+    whole : the names are chosen by people, like queue names: ``dev`` then does not abbreviate ``devops``.
     """
     words = [word.lower() for word in _WORD.findall(name[:100])]
     rates = [_rate(name, words, each, whole) for each in known if each != name]
@@ -35,11 +36,11 @@ def likely(name: str, known: Iterable[str], *, whole: bool = False) -> str:
 
 
 def _rate(name: str, words: list[str], known: str, whole_names: bool) -> tuple[int, float, str] | None:
-    """How many words the name lacks, how unlike it is, and the known name; None where it cannot have been meant."""
+    """Return (number of missing words, dissimilarity, known name); None if that name cannot have been meant."""
     parts = [word.lower() for word in _WORD.findall(known)]
     unlike = 1 - difflib.SequenceMatcher(None, name.lower(), known.lower(), autojunk=False).ratio()
     if len(words) != len(parts) and _misspelt("".join(words), "".join(parts), _ALIKE_WHOLE):
-        # Words that are not told apart: maxresources.
+        # Words without a separator: maxresources.
         return 0, unlike, known
     rest = list(parts)
     one = _misspelt if whole_names else _one
@@ -48,21 +49,21 @@ def _rate(name: str, words: list[str], known: str, whole_names: bool) -> tuple[i
         if match is None:
             return None
         rest.remove(match)
-    # Most of the name has to be there, and whatever tells it from others by a number.
+    # Most of the name must be present, including any number that distinguishes it from others.
     if not words or len(rest) > (0 if whole_names else len(words) / 2) or any(word.isdigit() for word in rest):
         return None
     return len(rest), unlike, known
 
 
 def _one(word: str, known: str) -> bool:
-    """Whether a word is another one, misspelt, abbreviated, or an older name of the same."""
+    """Return whether a word is another one: misspelt, abbreviated, or an older name of it."""
     if any({word.rstrip("s"), known.rstrip("s")} <= names for names in _SAME):
         return True
     return (len(word) >= _SHORTEST and known.startswith(word)) or _misspelt(word, known)
 
 
 def _misspelt(word: str, known: str, alike: float = _ALIKE) -> bool:
-    """Whether a word is another one with some letters wrong."""
+    """Return whether a word is another one with some wrong letters."""
     if word == known:
         return True
     if any(char.isdigit() for char in word + known) or min(len(word), len(known)) < _SHORTEST:

@@ -1,8 +1,7 @@
-"""Which queue a ResourceManager places an application into, by the placement rules of its scheduler's file.
+"""Places an application in a queue as a ResourceManager does, by the placement rules of its scheduler's file.
 
-As Hadoop 3.4.2 places it: the Fair Scheduler's ``QueuePlacementPolicy`` with the rules of
-``resourcemanager.placement``, the Capacity Scheduler's ``CSMappingPlacementRule``. Users' groups are the caller's to
-know.
+Follows Hadoop 3.4.2: the Fair Scheduler's ``QueuePlacementPolicy`` with the rules of ``resourcemanager.placement``, the
+Capacity Scheduler's ``CSMappingPlacementRule``. The caller supplies the users' groups.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What a client submits: ``queue`` as it is named there; ``default`` or "" where the client names none."""
+    """A client's submission: ``queue`` as the client names it; ``default`` or "" if the client names none."""
 
     queue: str
     user: str
@@ -37,9 +36,9 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The full path of the queue of an application; None: the ResourceManager rejects it, and ``why``.
+    """The full path of an application's queue; None: the ResourceManager rejects it, for the reason ``why``.
 
-    ``asked``: the queue that it came to and that is no leaf; "" where the rules themselves reject it.
+    ``asked``: the chosen queue that is not a leaf; "" if the rules themselves reject it.
     """
 
     queue: str | None
@@ -48,14 +47,14 @@ class Placement:
 
 
 class Placing(Protocol):
-    """Places one application after the other; queues that it makes for them stay."""
+    """Places one application after the other; queues that it creates for them stay."""
 
     def place(self, submission: Submission) -> Placement:
         """Return the leaf of an application, which exists afterwards."""
 
 
 class _Rejected(Exception):
-    """Hadoop throws: the application is rejected whatever the rules below say."""
+    """Hadoop throws: the application is rejected regardless of later rules."""
 
 
 class FairPlacing:
@@ -63,9 +62,9 @@ class FairPlacing:
 
     Parameters
     ----------
-    manager : the queues, to which those are added that applications create.
+    manager : the queues; queues that applications create are added.
     allow_undeclared, user_as_default : ``yarn.scheduler.fair.allow-undeclared-pools`` and ``user-as-default-queue``,
-        which hold where the file has no ``queuePlacementPolicy``.
+        which apply if the file has no ``queuePlacementPolicy``.
     """
 
     def __init__(self, manager: QueueManager, *, allow_undeclared: bool = True, user_as_default: bool = True) -> None:
@@ -74,7 +73,7 @@ class FairPlacing:
 
     @property
     def rules(self) -> tuple[PlacementRule, ...]:
-        """The file's rules, or those of yarn-site.xml (``QueuePlacementPolicy.fromConfiguration``)."""
+        """Return the file's rules, or those that yarn-site.xml implies (``QueuePlacementPolicy.fromConfiguration``)."""
         file: AllocationFile = self.manager.allocations
         # A policy without rules is ignored (``QueuePlacementPolicy.updateRuleSet``).
         if file.placement_rules:
@@ -103,7 +102,7 @@ class FairPlacing:
         return Placement(leaf) if leaf is not None else Placement(None, f"{path} is not a leaf queue", path)
 
     def _by(self, rule: PlacementRule, given: Submission) -> str | None:
-        """The queue that one rule names; None: the next rule is asked."""
+        """Return the queue that one rule names; None: try the next rule."""
         if rule.name == "reject":
             return None
         if rule.name == "specified":
@@ -139,7 +138,7 @@ class FairPlacing:
 
 
 def _clean(name: str) -> str:
-    """A user's or a group's name as a queue's."""
+    """Convert a user's or group's name to a queue name."""
     return trim_queue_name(name).replace(".", "_dot_")
 
 
@@ -175,8 +174,8 @@ class CapacityPlacing:
     ----------
     settings : its properties.
 
-    ``created`` lists the queues that applications made below parents that make queues, with their parents, in order.
-    Raises InputError nowhere: a file that Hadoop refuses is for `validate` to find first.
+    ``created`` lists the auto-created queues with their parents, in order. Never raises InputError: check with
+    `validate` first that Hadoop accepts the file.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -242,7 +241,10 @@ class CapacityPlacing:
         return ".".join(parts)
 
     def _valid(self, path: str, create: bool) -> str:
-        """The full path of a rule's queue (``validateAndNormalizeQueue``). Raises ValueError for what cannot be one."""
+        """Return the full path of a rule's queue (``validateAndNormalizeQueue``).
+
+        Raises ValueError for an impossible one.
+        """
         names = self._names
         if not path or any(not part for part in path.split(".")):
             raise ValueError(f"queue path {path!r} has an empty part")
@@ -266,7 +268,7 @@ class CapacityPlacing:
         return whole
 
     def _creatable(self, path: str) -> bool:
-        """Whether a queue above makes queues (``validateQueuePathAutoCreation``)."""
+        """Return whether an ancestor creates queues (``validateQueuePathAutoCreation``)."""
         above = path.rpartition(".")[0]
         kind = self._kinds.get(above)
         if kind is None:
@@ -279,7 +281,7 @@ class CapacityPlacing:
         return path
 
     def _into(self, path: str) -> Placement:
-        """The application comes to the queue (``CapacityScheduler.addApplication``)."""
+        """Put the application into the queue (``CapacityScheduler.addApplication``)."""
         found = self._names.path(path)
         if found is not None:
             if self._kinds[found] != "leaf":
@@ -307,7 +309,7 @@ class CapacityPlacing:
         return Placement(whole)
 
     def _missing_parents(self, path: str) -> list[str] | None:
-        """Return the parents that a queue is made with, uppermost first (``determineMissingParents``)."""
+        """Return the parents that are created with a queue, uppermost first (``determineMissingParents``)."""
         missing: list[str] = []
         made, distance = set(self.created), 1
         above = path.rpartition(".")[0]
@@ -328,7 +330,7 @@ class CapacityPlacing:
         return missing
 
     def _takes_weights(self, parent: str) -> bool:
-        """Whether a parent may have another queue: the children that it has are weighted, and not too many."""
+        """Return whether a parent may get another queue: its children have weights, and are not too many."""
         children = self._children.get(parent, [])
         if len(children) >= self._whole(f"{parent}.auto-queue-creation-v2.max-queues", 1000):
             return False
@@ -360,7 +362,7 @@ def _variables(given: Submission) -> dict[str, str]:
 
 
 def _replaced(text: str, variables: Mapping[str, str]) -> str:
-    """All variables in a text, the longest names first (``VariableContext.replaceVariables``)."""
+    """Replace all variables in a text, the longest names first (``VariableContext.replaceVariables``)."""
     for name in sorted(variables, key=len, reverse=True):
         text = text.replace(name, variables[name])
     return text

@@ -89,7 +89,7 @@ def in_full(apps: AppList, queues: Mapping[str, QueueStatus]) -> AppList:
 
 
 def named_in_full(apps: AppList) -> bool:
-    """Whether each application's queue is a path."""
+    """Return whether each application's queue is a path."""
     return all(app.queue.startswith("root.") for app in apps)
 
 
@@ -113,7 +113,7 @@ def scheduler(document: object, where: str) -> SchedulerStatus:
 def _tree(
     root: Fields, where: str, read: Callable[[Fields, str | None], QueueStatus], below: str
 ) -> dict[str, QueueStatus]:
-    """The queues of a tree, parents before children, siblings by name."""
+    """Return the queues of a tree, parents before children, siblings by name."""
     found: dict[str, QueueStatus] = {}
     waiting: list[tuple[Fields, str | None, int]] = [(root, None, 0)]
     while waiting:
@@ -283,10 +283,10 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
 def comparable_settings(status: SchedulerStatus) -> dict[str, float]:
     """Return what a Capacity Scheduler's queues are entitled to, in figures that can be compared among siblings.
 
-    They are the capacities as they are configured (`QueueStatus.setting`). In the flexible queue mode
+    These are the configured capacities (`QueueStatus.setting`). In the flexible queue mode
     (``legacy-queue-mode.enabled=false``, Hadoop 3.4) one sibling may have a weight and another a percentage or an
-    amount; then they are the capacities in effect, in percent of the parent. These are of memory where a queue's
-    resources have different capacities.
+    amount; then the effective capacities are returned, in percent of the parent, of memory if a queue's resources have
+    different capacities.
     """
     kinds: dict[str | None, set[CapacityKind | None]] = {}
     for queue in status.queues.values():
@@ -299,9 +299,10 @@ def comparable_settings(status: SchedulerStatus) -> dict[str, float]:
 
 
 def steady_weights(status: SchedulerStatus) -> dict[str, float]:
-    """Return an estimate of a Fair Scheduler's weights: in the ratio of its steady fair shares, siblings' mean is 1.
+    """Estimate a Fair Scheduler's weights by the ratio of its steady fair shares; the mean of siblings is 1.
 
-    REST does not show weights. Steady fair shares are in their ratio, but for queues with minimum and maximum shares.
+    REST does not show weights. Steady fair shares are proportional to them, except for queues with minimum or maximum
+    shares.
     """
     sums: dict[str | None, list[float]] = {}
     for queue in status.queues.values():
@@ -316,9 +317,9 @@ def steady_weights(status: SchedulerStatus) -> dict[str, float]:
 def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> dict[str, float]:
     """Return the entitlements including those of queues that a Capacity Scheduler has created by itself.
 
-    Entitlements are parts of the cluster there. If the configuration names none of a parent's children, the children
-    share the parent's entitlement in the ratio of their capacities. A created queue beside configured siblings has the
-    same ratio of entitlement to capacity as they have.
+    Entitlements are fractions of the cluster there. If the configuration names none of a parent's children, the
+    children share the parent's entitlement in the ratio of their capacities. A created queue beside configured siblings
+    has the same ratio of entitlement to capacity as they have.
     """
     if status.type != CAPACITY:
         return dict(entitlements)

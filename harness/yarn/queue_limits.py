@@ -1,7 +1,8 @@
 """The limits of each queue in a ResourceManager's ``/scheduler``, and what counts against them, for both schedulers.
 
-These are the facts by which a scheduler leaves an application or a container waiting although the queue has a share.
-`harness.yarn.queue_answers` reads what the controller needs in each period; this is for answers to people. No I/O.
+These explain why a scheduler leaves an application or a container waiting although the queue has a share.
+`harness.yarn.queue_answers` reads what the controller needs in each period; this module serves explanations for people.
+No I/O.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from harness.model.resources import ZERO, Resource
 from harness.yarn.answers import Fields
 from harness.yarn.queue_answers import CAPACITY, MAX_QUEUE_DEPTH, capacity_path, default_partition
 
-#: By this factor two shares of a queue have to differ to tell which one its scheduler counts.
+#: Two shares of a queue must differ by this factor to tell which one its scheduler counts.
 _TOLD_APART = 1.05
 
 
@@ -45,12 +46,12 @@ class QueueLimits:
     am_used, am_limit
         What ApplicationMasters hold, and may hold. A Fair Scheduler shows a limit of zero where there is none.
     max_running
-        How many applications may run in it and below it; None: any number.
+        How many applications may run in its subtree; None: any number.
     running, applications
-        How many may run by that limit now, and how many there are; 0 for a Fair Scheduler's queues, which do not show
-        them.
+        How many applications may run now under that limit, and how many there are; 0 for a Fair Scheduler's queues,
+        which do not show them.
     users
-        The Capacity Scheduler's, by name.
+        The Capacity Scheduler's users, by name.
     capacity
         The Capacity Scheduler's capacity as a property has it, ``40`` or ``2w`` or ``[memory=8192,vcores=8]``.
     settings
@@ -106,7 +107,7 @@ def scheduler_limits(document: object, where: str) -> SchedulerLimits:
     Raises
     ------
     BadAnswer
-        A figure of a limit is no figure.
+        A limit has an invalid number.
     """
     info = Fields(document, where, "answer").object("scheduler").object("schedulerInfo")
     if info.text("type", "") == CAPACITY:
@@ -201,7 +202,7 @@ def _users(fields: Fields) -> Iterator[UserUse]:
 
 
 def _with_sums(found: dict[str, QueueLimits]) -> dict[str, QueueLimits]:
-    """Add how many applications run below each parent, which a Capacity Scheduler's answer does not show."""
+    """Add the number of running applications below each parent, which a Capacity Scheduler's answer does not show."""
     running = dict.fromkeys(found, 0)
     for queue in found.values():
         at: str | None = queue.path if queue.leaf else None
@@ -217,9 +218,9 @@ def _with_sums(found: dict[str, QueueLimits]) -> dict[str, QueueLimits]:
 
 
 def _is_dominant(root: Fields) -> bool | None:
-    """Whether queues' used capacities are their dominant shares; None where both shares are the same in each queue.
+    """Return whether queues' used capacities are dominant shares; None if both shares are equal in each queue.
 
-    The calculator is in no answer, but a queue's ``absoluteUsedCapacity`` is reckoned by it.
+    No answer shows the calculator, but it determines a queue's ``absoluteUsedCapacity``.
     """
     whole = default_partition(root, "capacities", "queueCapacitiesByPartition")
     if whole is None:

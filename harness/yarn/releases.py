@@ -1,8 +1,8 @@
-"""The releases of Hadoop: what clusters of ours are made of, which Java runs them, and what differs between them.
+"""The supported Hadoop releases: their artefacts, their Java versions, and the differences between them.
 
 The one table of versions: jars (`harness.clusters.jars`), images (docker/), the simulated ResourceManager
-(`harness.sim.serve`) and docs/reference/hadoop-versions.md go by it. One list of artefacts (docker/pom.xml) serves all.
-Facts: what Maven Central has, the class files of the jars, and what real ResourceManagers of each release answered.
+(`harness.sim.serve`) and docs/reference/hadoop-versions.md use it. One list of artefacts (docker/pom.xml) serves all.
+Sources: Maven Central, the class files of the jars, and answers of real ResourceManagers of each release.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class HadoopRelease:
     programs
         The release of the examples and the distributed shell, which end at 3.4.2 on Maven Central.
     java
-        The least version of Java that runs it.
+        The lowest Java version that runs it.
     differences
-        What a client or an administrator notices beside the release before it, for the docs.
+        Changes that a client or an administrator notices since the previous release, for the docs.
     """
 
     version: str
@@ -36,18 +36,18 @@ class HadoopRelease:
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties of docker/pom.xml that choose this release."""
+        """Return the properties of docker/pom.xml that choose this release."""
         return {"hadoop.version": self.version, "hadoop.programs.version": self.programs}
 
     @property
     def hadoop(self) -> tuple[int, int]:
-        """Its first two numbers, by which behaviour differs."""
+        """Return the first two version numbers, on which behaviour depends."""
         first, second, *_ = self.version.split(".")
         return int(first), int(second)
 
     @property
     def asynchronous(self) -> bool:
-        """Whether the Capacity Scheduler schedules asynchronously by default."""
+        """Return whether the Capacity Scheduler schedules asynchronously by default."""
         return asynchronous_by_default(self.hadoop)
 
 
@@ -59,11 +59,11 @@ JERSEY_2_SINCE = (3, 5)
 
 
 def asynchronous_by_default(hadoop: tuple[int, int]) -> bool:
-    """Return whether a release's Capacity Scheduler schedules asynchronously where nothing says otherwise."""
+    """Return whether a release's Capacity Scheduler schedules asynchronously by default."""
     return hadoop >= ASYNCHRONOUS_SINCE
 
 
-#: The release of a cluster for which none is given; docker/pom.xml has the same one.
+#: The release of a cluster if none is given; docker/pom.xml has the same one.
 DEFAULT = "3.5.0"
 RELEASES = MappingProxyType(
     {
@@ -88,9 +88,9 @@ RELEASES = MappingProxyType(
         )
     }
 )
-#: As which a file or a ResourceManager is judged whose release nothing tells: most clusters run one of this line.
+#: The release that is assumed for a file or a ResourceManager of unknown release: most clusters run one of this line.
 ASSUMED = (3, 4)
-#: The lines of releases in the table. A file whose release nothing tells has to be right for each of them.
+#: The lines of releases in the table. A file of unknown release has to be valid for each of them.
 LINES = tuple(sorted({release.hadoop for release in RELEASES.values()}))
 
 
@@ -100,7 +100,7 @@ def release_of(version: str | None, where: str = "--hadoop") -> HadoopRelease:
     Raises
     ------
     CallError
-        It is not in the table; ``where`` says what asked for it.
+        It is not in the table; ``where`` names the source of the request.
     """
     wanted = version or DEFAULT
     found = RELEASES.get(wanted) or next(

@@ -104,8 +104,8 @@ def _application_path(identity: str, end: str = "") -> str:
 class RestClient:
     """The REST API of one ResourceManager or of several that stand in for each other.
 
-    ``RestClient(["http://rm1:8088", "http://rm2:8088"])``. All methods raise Unreachable or NoActiveRm when nothing
-    (active) answers within `options`, Refused when the RM says no, BadAnswer when it answers nonsense.
+    ``RestClient(["http://rm1:8088", "http://rm2:8088"])``. All methods raise Unreachable or NoActiveRm if no (active)
+    RM answers within `options`, Refused if the RM answers with an error, BadAnswer for an invalid answer.
     """
 
     def __init__(
@@ -159,36 +159,37 @@ class RestClient:
         return replace(answers.cluster_info(answer.document, answer.url), clock_s=date_of(answer.headers))
 
     def properties(self, *, defaults: bool = True) -> dict[str, str]:
-        """``/conf``: the ResourceManager's own properties, Hadoop's defaults included or not.
+        """Read ``/conf``: the ResourceManager's own properties, with or without Hadoop's defaults.
 
-        The addresses that it has bound count as set by program, not by a file. Refused where that page is not shown.
+        The addresses that it has bound count as set by the program, not by a file. Raises Refused if the page is not
+        shown.
         """
         read = partial(answers.properties, defaults=defaults)
         return self._said(read, "/conf", params={"format": "json"})
 
     def metrics(self) -> ClusterMetrics:
-        """``/metrics``."""
+        """Read ``/metrics``."""
         return self._said(answers.cluster_metrics, f"{_ROOT}/metrics", most_bytes=_SMALL_ANSWER)
 
     def scheduler(self) -> SchedulerStatus:
-        """``/scheduler``: the queue tree of a Fair or a Capacity Scheduler."""
+        """Read ``/scheduler``: the queue tree of a Fair or a Capacity Scheduler."""
         return self._said(queue_answers.scheduler, f"{_ROOT}/scheduler")
 
     def scheduler_with_limits(self) -> tuple[SchedulerStatus, SchedulerLimits]:
-        """``/scheduler`` once more: the queue tree, and what its queues are limited to."""
+        """Read ``/scheduler``: the queue tree, and the limits of its queues."""
         return self._said(
             lambda document, url: (queue_answers.scheduler(document, url), scheduler_limits(document, url)),
             f"{_ROOT}/scheduler",
         )
 
     def capacity_limits(self) -> dict[str, str]:
-        """``/scheduler`` of a Capacity Scheduler: the limits of its queues, as settings without their prefix."""
+        """Read ``/scheduler`` of a Capacity Scheduler: the limits of its queues, as settings without their prefix."""
         return self._said(queue_answers.capacity_limits, f"{_ROOT}/scheduler")
 
     def nodes(self, states: Iterable[str] = (), *, only: str | None = None) -> list[NodeStatus]:
-        """``/nodes``: those in the given states (none given: all but the lost and decommissioned ones).
+        """Read ``/nodes``: nodes in the given states (none given: all but the lost and decommissioned ones).
 
-        ``only``: the address of the one ResourceManager that is asked (None: the one that answers).
+        ``only``: the address of a particular ResourceManager (None: the one that answers).
         """
         params = {"states": ",".join(states)}
         return self._said(answers.nodes, f"{_ROOT}/nodes", params=params if params["states"] else None, only=only)
@@ -236,7 +237,7 @@ class RestClient:
         )
 
     def app_state(self, identity: str) -> str:
-        """``/apps/{id}/state``."""
+        """Read ``/apps/{id}/state``."""
         return self._said(answers.app_state, _application_path(identity, "/state"))
 
     def new_application(self) -> NewApplication:
@@ -304,9 +305,9 @@ class RestClient:
 
 
 def shown_site(rest: RestClient) -> dict[str, str] | None:
-    """Return the ResourceManager's own properties (``/conf``); None where it refuses to show them.
+    """Return the ResourceManager's own properties (``/conf``); None if it refuses to show them.
 
-    None is not the same as no property: what is not shown may be switched on. Raises Unreachable.
+    None does not mean that there are no properties: hidden features may be switched on. Raises Unreachable.
     """
     try:
         return rest.properties()

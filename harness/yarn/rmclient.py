@@ -1,7 +1,7 @@
 """One client for a ResourceManager, or for two that stand in for each other: REST, refresh, and reading back.
 
-Success of a change is what the RM shows afterwards, not what a call returned: ``confirm_weights`` asks the RM for the
-weights it now has. Writing the allocation file is harness.yarn.files' business.
+A change succeeded if the RM shows it afterwards, regardless of a call's result: ``confirm_weights`` asks the RM for its
+present weights. harness.yarn.files writes the allocation file.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from harness.yarn.rest import RestClient
 from harness.yarn.rpc import RpcAddress
 
 T = TypeVar("T")
-#: Two float32 of one decimal number are so near each other, relatively, after a division by 100 and back.
+#: Maximum relative difference of two float32 of one decimal number after a division by 100 and back.
 _FLOAT32 = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class RmAddress:
-    """Where one ResourceManager answers: REST (``http://host:port``), admin RPC, client RPC."""
+    """Addresses of one ResourceManager: REST (``http://host:port``), admin RPC, client RPC."""
 
     rest: str
     admin: RpcAddress
@@ -39,7 +39,10 @@ class RmAddress:
 
     @classmethod
     def of(cls, rest: str, *, admin: str | None = None, client: str | None = None) -> RmAddress:
-        """From a REST address; RPC is on the same host, at Hadoop's default ports, unless given as HOST:PORT."""
+        """Create it from a REST address.
+
+        RPC is on the same host, at Hadoop's default ports, unless given as HOST:PORT.
+        """
         base = base_url(rest)
         host = urlsplit(base).hostname or ""
         return cls(
@@ -50,7 +53,7 @@ class RmAddress:
 
 
 class NotEffective(InputError):
-    """A change did not take effect: `wrong` says for each queue what the RM has instead."""
+    """A change did not take effect; `wrong` has for each queue the RM's value."""
 
     def __init__(self, wrong: Mapping[str, str], *, where: str, waited_s: float, rms: int = 1) -> None:
         shown = "; ".join(f"{path}: {why}" for path, why in list(wrong.items())[:3])
@@ -67,7 +70,7 @@ class NotEffective(InputError):
 class RmClient:
     """REST and RPC of the given ResourceManagers.
 
-    `user`: whom RPC calls are for; None: the options' principal, or the process' own user.
+    `user`: the user of RPC calls; None: the options' principal, or the process' own user.
     """
 
     def __init__(
@@ -97,13 +100,13 @@ class RmClient:
         self.close()
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Close the connections."""
         self.rest.close()
 
     def _active_first(self, ask: Callable[[RmAddress], T]) -> T:
-        """The answer of the first RM that is active, beginning with the one that REST found last.
+        """Return the answer of the first active RM, beginning with the one that REST found last.
 
-        Raises, where none is, what hinders the one that may be active: a standby's word says nothing of that.
+        If there is none, raises the error of the RM that may be active; a standby's answer says nothing about it.
         """
         current = self.rest.http.current
         standby: NoActiveRm | None = None
@@ -123,18 +126,18 @@ class RmClient:
         raise Unreachable(f"{silent.what} ({standby.where}: {standby.what})", where=silent.where, hint=silent.hint)
 
     def apps(self) -> AppList:
-        """All applications that the active RM knows, their queues in full."""
+        """Return all applications that the active RM knows, with full queue paths."""
         apps = self.rest.apps()
         return apps if named_in_full(apps) else in_full(apps, self.rest.scheduler().queues)
 
     def refresh_queues(self) -> float:
-        """Makes the active RM read its allocation file again; how long the call took, in seconds."""
+        """Make the active RM read its allocation file again; return the duration of the call, in seconds."""
         start = time.perf_counter()
         self._active_first(lambda rm: adminrpc.refresh_queues(rm.admin, **self._rpc))
         return time.perf_counter() - start
 
     def effective_queues(self) -> dict[str, EffectiveQueue]:
-        """The weights that the active RM has, by queue."""
+        """Return the weights in force in the active RM, by queue."""
         return self._active_first(lambda rm: adminrpc.effective_queues(rm.client, **self._rpc))
 
     @property
@@ -142,13 +145,16 @@ class RmClient:
         return {"user": self.user, "timeout_s": self.rpc_timeout_s, "login": self.login}
 
     def weights(self, status: SchedulerStatus) -> dict[str, float]:
-        """The weights in force at a look: of a Capacity Scheduler the capacities as they are configured."""
+        """Return the weights in force at a poll; for a Capacity Scheduler, the configured capacities."""
         if status.type == CAPACITY:
             return {path: queue.setting for path, queue in status.queues.items() if queue.setting is not None}
         return {path: queue.weight for path, queue in self.effective_queues().items()}
 
     def weights_or_why(self, status: SchedulerStatus) -> tuple[dict[str, float] | None, str]:
-        """`weights`; None, and why in words, where a Fair Scheduler's client RPC does not tell them (REST has none)."""
+        """Return `weights`.
+
+        Or None and a reason if a Fair Scheduler's client RPC does not show them (REST has none).
+        """
         try:
             return self.weights(status), ""
         except InputError as error:
@@ -159,11 +165,11 @@ class RmClient:
             )
 
     def confirm_weights(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
-        """Waits until the RM has these weights (compared as float32); the seconds it took. Raises NotEffective."""
+        """Wait until the RM has these weights (compared as float32); return the seconds. Raises NotEffective."""
         return self._confirm(lambda: adminrpc.weights_differ(wanted, self.effective_queues()), timeout_s, every_s)
 
     def confirm_settings(self, wanted: Mapping[str, float], *, timeout_s: float = 5.0, every_s: float = 0.05) -> float:
-        """Waits until a Capacity Scheduler shows these capacities (weights, percentages, MiB); the seconds it took.
+        """Wait until a Capacity Scheduler shows these capacities (weights, percentages, MiB); return the seconds.
 
         REST shows them as float32. Raises NotEffective.
         """
@@ -186,7 +192,10 @@ class RmClient:
 
 
 def _own_user() -> str:
-    """The name of the process' own user. CallError where it has none, as in a container with a number for a user."""
+    """Return the name of the process' own user.
+
+    Raises CallError if it has none, as in a container with a numeric user.
+    """
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):

@@ -1,7 +1,7 @@
-"""Hadoop's RPC, version 9, as far as one call needs it: protobuf's wire format, the framing, and Kerberos by SASL.
+"""Hadoop's RPC, version 9, for single calls: protobuf's wire format, the framing, and Kerberos by SASL.
 
-Sources: RpcHeader.proto, IpcConnectionContext.proto and ProtobufRpcEngine2.proto of hadoop-common 3.4. Which methods
-there are is harness.yarn.adminrpc's business.
+Sources: RpcHeader.proto, IpcConnectionContext.proto and ProtobufRpcEngine2.proto of hadoop-common 3.4.
+harness.yarn.adminrpc defines the methods.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Value = int | bytes
 
 
 def varint(number: int) -> bytes:
-    """A number from 0 on in base 128, the lowest seven bits first."""
+    """Encode a non-negative number in base 128, the lowest seven bits first."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)
@@ -43,12 +43,12 @@ def varint(number: int) -> bytes:
 
 
 def zigzag(number: int) -> int:
-    """A signed number as the unsigned one that protobuf's sint32 writes: 0, -1, 1, -2 ... -> 0, 1, 2, 3 ..."""
+    """Encode a signed number as protobuf's sint32 does: 0, -1, 1, -2 ... -> 0, 1, 2, 3 ..."""
     return number * 2 if number >= 0 else -number * 2 - 1
 
 
 def field(number: int, value: int | bytes | str) -> bytes:
-    """One field of a message: a varint for an int, length-delimited otherwise."""
+    """Encode one field of a message: an int as a varint, everything else length-delimited."""
     if isinstance(value, int):
         return varint(number << 3 | _VARINT) + varint(value)
     data = value.encode() if isinstance(value, str) else value
@@ -56,17 +56,17 @@ def field(number: int, value: int | bytes | str) -> bytes:
 
 
 def real(number: int, value: float) -> bytes:
-    """A field that is a float."""
+    """Encode a float field."""
     return varint(number << 3 | 5) + struct.pack("<f", value)
 
 
 def delimited(message: bytes) -> bytes:
-    """A message behind its own length."""
+    """Prefix a message with its length."""
     return varint(len(message)) + message
 
 
 def read_varint(data: bytes, at: int) -> tuple[int, int]:
-    """The number at `at` and where it ends; ValueError when it does not end within 10 bytes."""
+    """Decode the number at `at`; return it and its end. Raises ValueError if it is longer than 10 bytes."""
     number = 0
     for index in range(10):
         if at + index >= len(data):
@@ -79,9 +79,9 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """The fields of a message as (number, value) in their order; bytes for everything that is not a varint.
+    """Return the fields of a message as (number, value) in their order; bytes for everything that is not a varint.
 
-    ValueError when it is no message.
+    Raises ValueError for an invalid message.
     """
     at = 0
     while at < len(data):
@@ -104,14 +104,14 @@ def fields(data: bytes) -> Iterator[tuple[int, Value]]:
 
 
 def text(value: Value) -> str:
-    """A field's value as text; ValueError when it is none."""
+    """Return a field's value as text. Raises ValueError if it is not text."""
     if not isinstance(value, bytes):
         raise ValueError("a number where a text should be")
     return value.decode()
 
 
 def number(value: Value) -> int:
-    """A field's value as a signed 64-bit number; ValueError when it is none."""
+    """Return a field's value as a signed 64-bit number. Raises ValueError if it is no number."""
     if not isinstance(value, int):
         raise ValueError("bytes where a number should be")
     value &= (1 << 64) - 1
@@ -119,7 +119,7 @@ def number(value: Value) -> int:
 
 
 def float32(value: Value) -> float:
-    """A field's value as the float that Java wrote; ValueError when it is none."""
+    """Return a field's value as the float that Java wrote. Raises ValueError if it is no float."""
     if not isinstance(value, bytes) or len(value) != 4:
         raise ValueError("no float")
     (found,) = struct.unpack("<f", value)
@@ -138,7 +138,7 @@ class RpcAddress:
 
     @classmethod
     def parse(cls, given: str, default_port: int) -> RpcAddress:
-        """``host``, ``host:port`` or ``[address]:port``; CallError for anything else."""
+        """Parse ``host``, ``host:port`` or ``[address]:port``. Raises CallError for anything else."""
         host, colon, port = given.strip().rpartition(":")
         if not colon or (":" in host and not host.startswith("[")):
             host, port = given.strip(), str(default_port)
@@ -158,12 +158,11 @@ def call(
     timeout_s: float = 10.0,
     login: Login | None = None,
 ) -> bytes:
-    """One call on a connection of its own: the response message's bytes.
+    """Make one call on its own connection; return the bytes of the response message.
 
-    `protocol` is the Java interface's full name, `request` the encoded message, `user` whom the call is for. With a
-    `login` the call is for its principal; a server without Kerberos then takes `user` at its word.
-    Raises NoTicket, Unreachable, NoActiveRm (a standby), Refused (the server's exception) or BadAnswer, within
-    `timeout_s`.
+    `protocol` is the Java interface's full name, `request` the encoded message, `user` the user of the call. With a
+    `login` the user is its principal; a server without Kerberos trusts `user`. Raises NoTicket, Unreachable, NoActiveRm
+    (a standby), Refused (the server's exception) or BadAnswer, within `timeout_s`.
     """
     if not 0 < timeout_s <= 86_400:
         raise CallError(f"timeout_s is {timeout_s}", hint="give seconds between 0 and 86400")
@@ -190,7 +189,7 @@ def _called(
     timeout_s: float,
     login: Login | None,
 ) -> bytes:
-    """`call`, whose arguments are checked."""
+    """Make a `call` whose arguments are already checked."""
     end = time.monotonic() + timeout_s
     client = uuid.uuid4().bytes
     where = f"{address} {method}"
@@ -206,7 +205,7 @@ def _called(
                 hello = (b"" if login is not None else _preamble(_SIMPLE)) + _context(client, protocol, user)
                 connection.sendall(hello + asked)
                 return _response(_frame(connection, end, where), where)
-            # Without a user the call is for who has authenticated.
+            # Without a user, the call is made for the authenticated principal.
             context = _context(client, protocol, None)
             if not secured.protects:
                 connection.sendall(context + asked)
@@ -234,13 +233,13 @@ def connect(host: str, port: int, end: float) -> socket.socket:
 
     Parameters
     ----------
-    end : the moment on `time.monotonic` until which the connection must stand. The connection's timeout is what is
-        left until then.
+    end : the moment on `time.monotonic` by which the connection must be established. The connection's timeout is the
+    time left until then.
 
     Raises
     ------
     OSError
-        What the last address said; TimeoutError where the time was over.
+        The error of the last address; TimeoutError if the time ran out.
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     last: OSError = OSError(f"{host} resolves to no address")

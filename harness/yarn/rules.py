@@ -36,7 +36,7 @@ class Rule:
 
 
 _E, _W, _H = Level.ERROR, Level.WARNING, Level.HINT
-#: Title, why and fix of the rule that the files of both schedulers have.
+#: Title, reason and fix of the rule that the files of both schedulers share.
 _OF_ACCESS_LISTS = (
     "an access list with a name that is none",
     "An access list is users, one space, groups, both lists between commas; only * alone is everybody. 'bob,*' and "
@@ -440,7 +440,7 @@ _ALL = (
         "Remove the children, or use auto-queue-creation-v2, which allows both.",
         refused=True,
     ),
-    # ---- Capacity Scheduler: ignored, or read otherwise
+    # ---- Capacity Scheduler: ignored, or interpreted differently
     Rule(
         "YF201",
         _E,
@@ -807,7 +807,7 @@ _ALL = (
         "End with <rule name='default'/> or <rule name='reject'/>.",
         refused=True,
     ),
-    # ---- Fair Scheduler: ignored, or read otherwise
+    # ---- Fair Scheduler: ignored, or interpreted differently
     Rule(
         "YF501",
         _E,

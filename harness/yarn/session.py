@@ -1,6 +1,7 @@
-"""HTTP sessions whose calls end in time, by a watch over the connections that a call uses; what TLS says of them.
+"""HTTP sessions with a deadline for each call, enforced on the call's connections; and messages about TLS errors.
 
-The timeouts of requests hold for one read each: a server that sends a byte now and then would hold a call for ever.
+The timeouts of the library requests apply to each single read: a server that sends a byte now and then could hold a
+call for ever.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from harness.yarn.errors import Unreachable
 
-#: What OpenSSL says of a certificate -> how to mend it; the first that fits.
+#: Messages of OpenSSL about a certificate -> hint; the first match counts.
 _CERTIFICATES = (
     ("has expired", "renew the certificate at the server, or set this machine's clock; nothing else changes here"),
     ("not yet valid", "set the clocks by NTP: by this machine's the certificate is still to come"),
@@ -35,10 +36,11 @@ PEM_HINT = "give a file of PEM certificates that this user may read"
 
 
 class Watch:
-    """Shuts the connections of one call when its time is up, whatever waits for them then.
+    """Shuts the connections of one call down at its deadline, even while code waits for them.
 
-    `late`: whether that has happened. What was read until then is no answer: a connection that ends looks like the end
-    of one. `sent`: whether a request went out, so that the other side may have carried it out.
+    `late`: whether that has happened. The data read until then are not a complete answer, although the end of a
+    connection looks like the end of an answer. `sent`: whether a request was sent, so that the other side may have
+    carried it out.
     """
 
     def __init__(self, limit_s: float) -> None:
@@ -51,11 +53,11 @@ class Watch:
         threading.Thread(target=self._wait, name="http-watch", daemon=True).start()
 
     def restart(self, times: int = 1) -> None:
-        """From now on the whole time again, or so many times of it."""
+        """Restart the time limit, or a multiple of it."""
         self._set(time.monotonic() + self._limit_s * times)
 
     def pause(self) -> None:
-        """No limit until `restart`: nobody is being waited for."""
+        """Suspend the limit until `restart`, because the call does not wait for the other side."""
         self._set(None)
 
     def _set(self, end: float | None) -> None:
@@ -66,14 +68,14 @@ class Watch:
     def add(self, connection: socket.socket) -> None:
         """Add a connection that the call uses, which is shut down when the call takes too long."""
         with self._changed, contextlib.suppress(OSError):
-            # A second handle: TLS takes the first one away, and what shuts the one shuts the other.
+            # Duplicate the handle: TLS takes the first one over, and shutting one down shuts both down.
             own = socket.socket(fileno=os.dup(connection.fileno()))
             self._sockets.append(own)
             if self.late:
                 _shut(own)
 
     def end(self) -> None:
-        """The call has ended."""
+        """End the watch of the call."""
         with self._changed:
             self._done = True
             self._changed.notify()
@@ -94,13 +96,13 @@ class Watch:
 
 
 def _shut(connection: socket.socket) -> None:
-    # The other end may have gone.
+    # The other end may have closed the connection.
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
 
 
 class _Using(threading.local):
-    """The watch over what this thread sends now."""
+    """The watch of the requests that this thread sends now."""
 
     watch: Watch | None = None
 
@@ -117,7 +119,7 @@ def _uses(connection: socket.socket | None, *, sends: bool = False) -> None:
 
 
 class _Watched(HTTPConnection):
-    """A connection that tells the watch of its call which socket it uses, and when it sends."""
+    """A connection that tells its call's watch which socket it uses, and when it sends."""
 
     def _new_conn(self) -> socket.socket:
         made = super()._new_conn()
@@ -125,7 +127,7 @@ class _Watched(HTTPConnection):
         return made
 
     def request(self, *args: Any, **named: Any) -> None:
-        # Before anything is sent: what fails in here was certainly not carried out.
+        # Before anything is sent: a request that fails in here was certainly not carried out.
         if self.sock is None:
             self.connect()
         _uses(self.sock, sends=True)
@@ -160,7 +162,7 @@ class _Adapter(HTTPAdapter):
 
 
 class Session(requests.Session):
-    """A session whose calls can be bounded in time; one call at a time."""
+    """A session whose calls can have a deadline; one call at a time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -170,7 +172,7 @@ class Session(requests.Session):
 
     @contextlib.contextmanager
     def within(self, limit_s: float) -> Iterator[Watch]:
-        """Bounds what is asked and read until this ends. The caller looks whether it was `late`."""
+        """Limit the time of requests and reads in this context. The caller checks `late`."""
         watch = self._adapter.watch = Watch(limit_s)
         try:
             yield watch
@@ -180,13 +182,13 @@ class Session(requests.Session):
 
 
 def tls_trouble(error: BaseException, base: str) -> Unreachable | None:
-    """Why no TLS connection stands, in one line; None where the error is another.
+    """Explain in one line why no TLS connection could be made; None if the error is another one.
 
-    `base`: whom we asked, where the error does not say it (a redirection leads elsewhere).
+    `base`: the requested address, for errors without one (a redirection leads elsewhere).
     """
     request = getattr(error, "request", None)
     parts = urlsplit(request.url or "" if request is not None else "")
-    # The address alone: what stands behind it may be a delegation token.
+    # The address only, because its query may contain a delegation token.
     where = f"{parts.scheme}://{parts.netloc}" if parts.netloc else base
     if (isinstance(error, OSError) and "invalid path" in str(error)) or "CERTIFICATE_OR_CRL" in str(error):
         return Unreachable("no TLS connection: the authority's file cannot be read", where=where, hint=PEM_HINT)
@@ -201,7 +203,7 @@ def tls_trouble(error: BaseException, base: str) -> Unreachable | None:
 
 
 def tls_words(error: BaseException) -> str:
-    """What OpenSSL said, without the wrappers around it."""
+    """Return OpenSSL's message without the wrappers around it."""
     text = " ".join(str(error).split())
     found = re.search(r"()(certificate verify failed[^(]*)", text) or re.search(r"\[(SSL|X509): \w+\] ([^(']*)", text)
     reason = found.group(2) if found else getattr(error, "strerror", None) or text[:300]

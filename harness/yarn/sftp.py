@@ -1,4 +1,4 @@
-"""An allocation file on a host that speaks SFTP, replaced whole or not at all."""
+"""An allocation file on an SFTP host, replaced atomically."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from harness.yarn.ssh import Access, connected
 if TYPE_CHECKING:
     import paramiko
 
-#: A command on the host may take so long.
+#: Time limit of a command on the host.
 _COMMAND_S = 15.0
 
 
 class OverSftp(ConfigStore):
-    """A file on a host that speaks SFTP, whoever opens the session.
+    """A file on an SFTP host; subclasses open the session.
 
-    Mode, owner and group stay, the POSIX ACL where commands may be run there; a symbolic link stays one.
+    Mode, owner and group are kept, and the POSIX ACL if commands may be run there; a symbolic link stays a link.
     """
 
     path: str
 
     @abstractmethod
     def _opened(self) -> AbstractContextManager[paramiko.SFTPClient]:
-        """A session. Raises Refused, Unreachable, InputError."""
+        """Open a session. Raises Refused, Unreachable, InputError."""
 
     @property
     def file_name(self) -> str:
@@ -70,7 +70,7 @@ class OverSftp(ConfigStore):
             temporary = posixpath.join(folder, f".{last}{TEMPORARY}{uuid.uuid4().hex[:12]}")
             try:
                 with session.open(temporary, "wb") as file:
-                    # Nobody reads it before it is known who may.
+                    # It is readable by nobody until the permitted readers are known.
                     session.chmod(temporary, 0o600)
                     file.set_pipelined(True)
                     file.write(data)
@@ -80,17 +80,17 @@ class OverSftp(ConfigStore):
                 if old is not None:
                     _keep_acl(session, target, temporary, self.name)
                 still()
-                # The protocol's own rename refuses to replace; OpenSSH's extension is POSIX' rename.
+                # The protocol's own rename does not replace; OpenSSH's extension does, like POSIX rename.
                 session.posix_rename(temporary, target)
             except BaseException:
-                # What went wrong first is raised; `clear` sweeps what is left.
+                # The first error is raised; `clear` removes the leftovers.
                 with contextlib.suppress(Exception):
                     session.remove(temporary)
                 raise
 
     def remove(self) -> None:
         """Remove the file if it exists."""
-        # Gone already is removed too.
+        # A file that is already gone counts as removed.
         with self._session() as session, contextlib.suppress(FileNotFoundError):
             session.remove(session.normalize(self.path) or self.path)
 
@@ -149,7 +149,7 @@ class SftpStore(OverSftp):
 
 
 def _old(session: paramiko.SFTPClient, path: str) -> tuple[str, paramiko.SFTPAttributes | None]:
-    """The file that a path leads to, symbolic links followed, and what is known of it (None: there is none)."""
+    """Return the file that a path leads to through symbolic links, and its attributes (None: there is none)."""
     target = session.normalize(path) or path
     try:
         return target, session.stat(target)
@@ -158,11 +158,11 @@ def _old(session: paramiko.SFTPClient, path: str) -> tuple[str, paramiko.SFTPAtt
 
 
 def _become(session: paramiko.SFTPClient, temporary: str, old: paramiko.SFTPAttributes | None, where: str) -> None:
-    """Gives a new file the old one's owner, group and mode. InputError where somebody could not read it then."""
+    """Give a new file the old one's owner, group and mode. Raises InputError if somebody would lose read access."""
     mode = 0o644 if old is None or old.st_mode is None else stat.S_IMODE(old.st_mode)
     wanted, has = _owner(old) if old is not None else None, _owner(session.stat(temporary))
-    if wanted is not None and has is not None:  # else there was none, or the server tells no owners
-        # The protocol sets both at once: the group alone is "the owner that it has, and that group".
+    if wanted is not None and has is not None:  # otherwise there was none, or the server does not show owners
+        # The protocol sets both at once, so the group is set together with the present owner.
         for uid in dict.fromkeys((wanted[0], has[0])):
             if has == (uid, wanted[1]):
                 break
@@ -176,9 +176,9 @@ def _become(session: paramiko.SFTPClient, temporary: str, old: paramiko.SFTPAttr
 
 
 def _keep_acl(session: paramiko.SFTPClient, old: str, new: str, where: str) -> None:
-    """Gives a new file the old one's POSIX ACL. SFTP knows none: the host's own commands do it, where they may be run.
+    """Give a new file the old one's POSIX ACL by commands of the host, if they may be run, because SFTP has no ACLs.
 
-    InputError where the host has the commands and they fail.
+    Raises InputError if the host has the commands and they fail.
     """
     import paramiko
 

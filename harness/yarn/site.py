@@ -1,8 +1,8 @@
-"""What in yarn-site.xml keeps a ResourceManager from starting, as far as its scheduler is concerned.
+"""Finds settings in yarn-site.xml that prevent a ResourceManager's start, as far as its scheduler is concerned.
 
 The order follows ``ResourceManager.serviceInit``, ``ResourceUtils``, ``AbstractYarnScheduler`` and ``FairScheduler`` in
-3.4.2 and 3.5.0; tests/oracle/test_site_files.py compares both. What the Capacity Scheduler reads of yarn-site.xml
-through its own configuration, its file included, is `harness.yarn.capacity.loading`'s business.
+3.4.2 and 3.5.0; tests/oracle/test_site_files.py compares both. `harness.yarn.capacity.loading` covers what the Capacity
+Scheduler reads from yarn-site.xml through its own configuration.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TYPES = "yarn.resource-types"
 _LETTERS = r"[a-zA-Z0-9](?:[a-zA-Z0-9-]*[a-zA-Z0-9])?"
 _NAME = re.compile(rf"(?:(?:{_LETTERS}\.)*{_LETTERS}/)?[a-zA-Z][\w.-]*", re.ASCII)
 _MANDATORY = ("memory", MEMORY, VCORES)
-#: Types of Hadoop's own, which have no unit.
+#: Hadoop's own resource types, which have no unit.
 _SPECIAL = ("yarn.io/gpu", "yarn.io/fpga")
 _COUNTABLE = "COUNTABLE"
 _INCREMENT = re.compile(r"([0-9]+) ?([a-zA-Z]*)")
@@ -52,7 +52,7 @@ _STORE = "yarn.scheduler.configuration.store.class"
 _STORES = ("file", "memory", "leveldb", "zk", "fs")
 _OPPORTUNISTIC = f"{_RM}opportunistic-container-allocation.enabled"
 _DISTRIBUTED = "yarn.nodemanager.distributed-scheduling.enabled"
-#: Numbers that a ResourceManager with either scheduler reads -> (default, type).
+#: Numeric settings that a ResourceManager reads with either scheduler -> (default, type).
 _NUMBERS: dict[str, tuple[float, str]] = {
     "yarn.scheduler.skip.node.multiplier": (3, "int"),
     f"{_RM}work-preserving-recovery.scheduling-wait-ms": (10_000, "long"),
@@ -81,11 +81,11 @@ def check_site(values: Mapping[str, str], *, scheduler: Scheduler) -> list[Findi
     Parameters
     ----------
     values : the properties of the file; `harness.yarn.capacity.properties.Site` knows their lines.
-    scheduler : the scheduler whose file is checked beside it.
+    scheduler : the scheduler whose file is checked together with it.
 
     Returns
     -------
-    What keeps the ResourceManager from starting, by line.
+    Findings that prevent the ResourceManager's start, by line.
     """
     check = _Check(Site.of(values), scheduler)
     check.run()
@@ -117,7 +117,7 @@ class _Check:
         self.findings.append(Finding(self.site.lines.get(key, 1), None, what, hint, code, file=self.site.source))
 
     def number(self, key: str, default: float, kind: str) -> float | None:
-        """A number as Hadoop's getters read it; None (and one refusal) where Hadoop throws."""
+        """Read a number as Hadoop's getters do; None (and one refusal) if Hadoop throws."""
         read: dict[str, Callable[[str], float]] = {
             "int": lambda name: self.settings.integer(name, int(default)),
             "long": lambda name: self.settings.long(name, int(default)),
@@ -136,7 +136,7 @@ class _Check:
             return None
 
     def text(self, key: str, default: str = "") -> str:
-        """A property's text; its default where it is not set, or refers to an unknown variable."""
+        """Return a property's text; its default if it is not set, or refers to an unknown variable."""
         try:
             return self.settings.get(key, default) or ""
         except ValueError:
@@ -153,7 +153,7 @@ class _Check:
             self.refuse("YF103", _CLASS, f"{name[:120]!r} is no scheduler of Hadoop's", f"write {own}")
 
     def _types(self) -> dict[str, str]:
-        """Resource type -> its unit, as far as they can be read."""
+        """Return resource type -> its unit, as far as they can be read."""
         found = {MEMORY: "Mi", VCORES: ""}
         names = self.settings.strings(TYPES)
         for name in dict.fromkeys(names):
@@ -238,7 +238,7 @@ class _Check:
             self.refuse("YF108", key, f"{key} {text[:40]!r}: {error}", "write an integer, or 1024 Mi")
             return None
 
-    # ---- further services that look at these settings
+    # ---- further services that read these settings
 
     def _services(self) -> None:
         delegated = self.settings.flag(_LABELS) and self.text(_LABELS_BY) == "delegated-centralized"

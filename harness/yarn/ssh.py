@@ -1,7 +1,7 @@
-"""SSH connections: settings from ~/.ssh/config, host keys strictly, every failure one line.
+"""SSH connections: settings from ~/.ssh/config, strict host key checking, one-line messages for all failures.
 
-A host that known_hosts does not know, or knows by another key, is refused. Keys come from a file, ~/.ssh or the agent;
-nobody is asked for a password. What is done over a connection is not decided here.
+A host that is missing in known_hosts, or has another key there, is refused. Keys come from a file, ~/.ssh or the agent;
+there is no password prompt.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from harness.yarn.ssh_proxy import Proxy, proxy_command
 if TYPE_CHECKING:
     import fabric
 
-# What goes wrong is told by our errors; paramiko's threads would print tracebacks into a service's log.
+# Failures are reported by our errors; paramiko's threads would print tracebacks into a service's log.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How one host is reached. None: as ~/.ssh/config has it, ``known_hosts``: the user's own. ``key``: a file."""
+    """How to reach one host. None: as in ~/.ssh/config; ``known_hosts`` None: the user's own. ``key``: a file."""
 
     name: str
     host: str
@@ -46,7 +46,7 @@ class UnknownHost(Unreachable):
 def connected(
     access: Access, where: str, *, through: fabric.Connection | None = None, failed: str = "no connection"
 ) -> Iterator[fabric.Connection]:
-    """An open connection, directly, as ~/.ssh/config says (ProxyJump, ProxyCommand), or ``through`` another one.
+    """Open a connection: directly, as ~/.ssh/config says (ProxyJump, ProxyCommand), or ``through`` another one.
 
     ``where`` and ``failed`` are for messages. Raises Refused, Unreachable, InputError.
     """
@@ -61,7 +61,7 @@ def connected(
         what = f"~/.ssh/config has no number for its port: {said['port'][:40]}"
         raise InputError(what, where=where) from None
     try:
-        # Loaded here: paramiko tries a file as every kind of key and reports the last kind's complaint.
+        # Loaded here, because paramiko tries a file as every type of key and reports only the last type's error.
         key = paramiko.PKey.from_path(access.key) if access.key else None
     except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
         hint = "give a private key that OpenSSH reads, without a passphrase"
@@ -90,7 +90,7 @@ def connected(
             "allow_agent": access.key is None,
             "look_for_keys": access.key is None,
         }
-        # The user's settings are read above.
+        # The user's settings have been read above.
         config = fabric.Config(ssh_config=paramiko.SSHConfig(), lazy=True)
         connection = fabric.Connection(
             host, user=said.get("user"), port=port, config=config, gateway=through, connect_kwargs=options
@@ -126,7 +126,7 @@ def _settings(access: Access) -> dict[str, Any]:
 
     own = "".join(f"{key} {value}\n" for key, value in (("Port", access.port), ("User", access.user)) if value)
     config = paramiko.SSHConfig.from_text(own)
-    # No file, or one that paramiko cannot read (it knows less than OpenSSH): the address is all there is.
+    # There is no file, or paramiko cannot read it (it supports less than OpenSSH): only the address is used.
     with contextlib.suppress(OSError, UnicodeError, paramiko.ssh_exception.ConfigParseError):
         text = Path(os.path.expanduser("~/.ssh/config")).read_text(encoding="utf-8")
         config = paramiko.SSHConfig.from_text(own + text)

@@ -1,6 +1,6 @@
-"""The way to an SSH host that ~/.ssh/config sends through another program (ProxyCommand) or other hosts (ProxyJump).
+"""Connects to an SSH host through another program (ProxyCommand) or other hosts (ProxyJump) of ~/.ssh/config.
 
-As OpenSSH does it: a program whose standard input and output are the connection. harness.yarn.files speaks over it.
+As in OpenSSH, a program's standard input and output are the connection.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from collections.abc import Mapping
 
 from harness.base.errors import InputError, reason
 
-#: A program that was asked to end has so long.
+#: Time that a program gets to end after it was asked to.
 _END_S = 2.0
 
 
 def proxy_command(said: Mapping[str, object], host: str, port: int, *, timeout_s: float) -> str | None:
     """The shell command that leads to `host`:`port`, None for the direct way.
 
-    `said`: what ~/.ssh/config has for the host, names in lower case, ProxyCommand with its % filled in. ProxyJump is
-    left to OpenSSH's `ssh`, with its own look into ~/.ssh/config for the hosts between; nobody is asked for a password,
+    `said`: settings of ~/.ssh/config for the host, names in lower case, ProxyCommand with its % replaced. ProxyJump is
+    left to OpenSSH's `ssh`, which reads ~/.ssh/config itself for the intermediate hosts; there is no password prompt,
     and their keys have to be in known_hosts.
     """
-    # As with OpenSSH the one that stands first counts, also where it says "none".
+    # As in OpenSSH the first one counts, even if it says "none".
     first = next((key for key in said if key in ("proxycommand", "proxyjump")), None)
     value = str(said[first] or "none") if first is not None else "none"
     if value.lower() == "none":
@@ -44,7 +44,7 @@ def proxy_command(said: Mapping[str, object], host: str, port: int, *, timeout_s
 
 
 class Proxy:
-    """A running proxy command: `socket` is the connection. Ended by `close`, with all that it started."""
+    """A running proxy command: `socket` is the connection. `close` ends it with all processes that it started."""
 
     def __init__(self, command: str) -> None:
         self.command = command
@@ -65,7 +65,7 @@ class Proxy:
             raise InputError(f"the proxy command does not start: {reason(error)}", where=command[:200]) from None
 
     def words(self) -> str:
-        """The last that the command said on standard error, one line; "" when it said nothing."""
+        """Return the last line of the command's standard error; "" if it wrote nothing."""
         self._said.seek(max(self._said.seek(0, os.SEEK_END) - 2000, 0))
         lines = self._said.read().decode("utf-8", "replace").strip().splitlines()
         return " ".join(lines[-1].split())[:300] if lines else ""
@@ -73,7 +73,7 @@ class Proxy:
     def close(self) -> None:
         """Close the connection and end the command's process group."""
         self.socket.close()
-        # It has ended by itself.
+        # The process has ended by itself.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGTERM)
         try:

@@ -17,7 +17,7 @@ from harness.yarn.webhdfs import WebHdfs, open_hdfs
 
 @dataclass(frozen=True)
 class WebHdfsStore(ConfigStore):
-    """A file in HDFS, by WebHDFS: `base` is the NameNode's ``http://host:port``, `path` absolute in HDFS."""
+    """A file in HDFS over WebHDFS: `base` is the NameNode's ``http://host:port``, `path` is absolute in HDFS."""
 
     base: str
     path: str

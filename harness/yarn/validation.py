@@ -1,7 +1,7 @@
-"""The one entry point that checks a scheduler's configuration: a whole document in, findings out.
+"""The single entry point for checking a scheduler's configuration: takes a whole document, returns findings.
 
 Pure and fast: no clock, network or file. ``yarnfair validate`` prints what it returns; the controller calls it before
-every write. What the findings mean is the business of the two validators (`fair.validate`, `capacity.validate`).
+every write. The two validators (`fair.validate`, `capacity.validate`) define the findings.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["check_document", "check_properties", "read_site"]
 
 
 def read_site(document: bytes, *, source: str) -> Site:
-    """The properties of a yarn-site.xml. InputError for what is none."""
+    """Return the properties of a yarn-site.xml. Raises InputError for an invalid file."""
     return parse_configuration(document, source=source).site(source)
 
 
@@ -29,21 +29,21 @@ def check_document(
     site: Mapping[str, str] | None = None,
     hadoop: tuple[int, int] | None = None,
 ) -> Verdict:
-    """Check the text of an allocation file or of a Capacity Scheduler's file; the outermost element tells which.
+    """Check the text of an allocation file or of a Capacity Scheduler's file; the root element tells which.
 
     Parameters
     ----------
     document : the whole file.
-    source : what to call it in messages.
-    site : properties of yarn-site.xml, as `read_site` gives them: for the cluster's limits, its resource types and
-        monitors. None where they are not known.
-    hadoop : the release of Hadoop that has to load it, as (3, 5). None: each line of releases that yarnfair knows; a
-        finding that is not of all of them says of which it is. Releases read an allocation file alike.
+    source : name of the document in messages.
+    site : properties of yarn-site.xml, as `read_site` returns them, for the cluster's limits, resource types and
+    monitors. None if they are not known. hadoop : the release of Hadoop that has to load it, as (3, 5). None: each line
+    of releases that yarnfair knows; a finding that does not concern all of them names the releases. All releases read
+    an allocation file in the same way.
 
     Returns
     -------
-    All findings by line, then those in yarn-site.xml; ``refused`` tells whether the RM would start and refresh. Nothing
-    is raised for the document's content.
+    All findings by line, then those in yarn-site.xml; ``refused`` tells whether the RM would refuse to start or
+    refresh. Never raises because of the content.
     """
     capacity = is_configuration(document)
     if capacity:
@@ -54,19 +54,19 @@ def check_document(
         found = check_site(site, scheduler="capacity" if capacity else "fair")
         said = {(one.code, one.what) for one in verdict.findings}
         verdict.findings += [one for one in found if (one.code, one.what) not in said]
-        # Stable: what is in yarn-site.xml comes last.
+        # A stable sort: findings in yarn-site.xml come last.
         verdict.findings.sort(key=lambda one: one.file is not None)
     return verdict
 
 
 def check_properties(values: Mapping[str, str], *, source: str, site: Mapping[str, str] | None = None) -> Verdict:
-    """Check a Capacity Scheduler's properties that are in no file, as a configuration store has them.
+    """Check a Capacity Scheduler's properties without a file, as from a configuration store.
 
     Parameters
     ----------
     values : full name of each property -> its value.
-    source : what to call them in messages.
-    site : properties of yarn-site.xml; None where they are not known.
+    source : name of their source in messages.
+    site : properties of yarn-site.xml; None if they are not known.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """HDFS by its REST interface, WebHDFS: status, listing, reading, writing, renaming and removing files.
 
-The NameNode says only where the data are or shall go; a DataNode gives and takes them. A file of any size passes
-through in pieces. Source: Hadoop's "WebHDFS REST API", version 3.4.
+The NameNode only names the DataNode, which sends and receives the data. Files of any size are transferred in pieces.
+Source: Hadoop's "WebHDFS REST API", version 3.4.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.yarn.http import HttpOptions, open_session, parse_json, remote_exce
 from harness.yarn.kerberos import hint_of, wants_ticket
 from harness.yarn.session import Session, Watch, tls_trouble
 
-#: Answers that are documents, not files: a folder of some 100,000 files.
+#: Maximum size of answers that are documents, not files: a folder of some 100,000 files.
 _ANSWER_BYTES = 64 << 20
 _PIECE_BYTES = 1 << 20
 _LOG = logging.getLogger(__name__)
@@ -39,8 +39,8 @@ _ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.
 class HdfsStatus:
     """A file or folder. ``name``: its last part; ``size`` in bytes, 0 for a folder; ``permission``: octal digits.
 
-    ``owner``, ``group``: "" where HDFS does not tell; ``acl``: whether it has an ACL beyond its permission;
-    ``modified_ms``: since 1970, 0 where HDFS does not tell.
+    ``owner``, ``group``: "" if HDFS does not show them; ``acl``: whether it has an ACL beyond its permission;
+    ``modified_ms``: since 1970, 0 if HDFS does not show it.
     """
 
     name: str
@@ -57,7 +57,7 @@ class HdfsStatus:
 class WebHdfs:
     """The files of one HDFS. ``base``: the NameNode's ``http://host:port``; paths are absolute in HDFS.
 
-    Every call raises Unreachable, Refused (HDFS says no) or BadAnswer, all of them InputError.
+    Every call raises Unreachable, Refused (HDFS answers with an error) or BadAnswer, all of them InputErrors.
     """
 
     base: str
@@ -65,9 +65,9 @@ class WebHdfs:
 
     @contextlib.contextmanager
     def _asked(self, what: str, where: str, hint: str) -> Iterator[tuple[Session, Watch]]:
-        """A session for one call that ends in time; what goes wrong with it is Unreachable.
+        """Provide a session for one call with a deadline; connection errors become Unreachable.
 
-        The time is `deadline_s`, or `read_timeout_s` where that is longer, and so much for each further MiB.
+        The time is `deadline_s`, or `read_timeout_s` if that is longer, plus an allowance for each further MiB.
         """
         limit_s = max(self.options.deadline_s, self.options.read_timeout_s)
         late = Unreachable(f"{what}: no answer in time: not complete after {limit_s:g} s", where=where, hint=hint)
@@ -92,7 +92,10 @@ class WebHdfs:
     def _answer(
         self, method: str, path: str, operation: str, data: IO[bytes] | bytes | None, params: dict[str, str]
     ) -> Iterator[tuple[requests.Response, Watch]]:
-        """The response to one operation, redirections to a DataNode followed, its status checked, its body unread."""
+        """Return the response to one operation after redirections to a DataNode.
+
+        Its status is checked, its body unread.
+        """
         options, where = self.options, f"{self.base}{path}"
         query = {"op": operation, **params}
         if options.user and options.auth == "simple":
@@ -102,7 +105,7 @@ class WebHdfs:
         hint = "check the NameNode's address, and that its DataNodes' names resolve here"
         timer = Timer()
         with self._asked(f"WebHDFS {operation}", where, hint) as (session, watch):
-            # The NameNode must not get the data itself.
+            # The NameNode must not receive the data itself.
             with session.request(method, url, params=query, timeout=times, allow_redirects=False, stream=True) as first:
                 _LOG.debug("%s %s %s: HTTP %s in %s", method, shown(url), query, first.status_code, timer)
                 if first.status_code not in (301, 302, 307):
@@ -113,13 +116,16 @@ class WebHdfs:
             with session.request(
                 method, target, data=data, timeout=times, allow_redirects=False, stream=True
             ) as second:
-                # Without its query: a delegation token may stand there.
+                # Without its query, which may contain a delegation token.
                 _LOG.debug("%s %s: HTTP %s in %s", method, target.partition("?")[0], second.status_code, timer)
                 watch.restart()
                 yield self._checked(second, operation, where), watch
 
     def _redirected(self, target: str, where: str) -> str:
-        """The DataNode's address as the NameNode named it. BadAnswer for none, and for one without TLS behind TLS."""
+        """Return the DataNode's address from the NameNode.
+
+        Raises BadAnswer for none, or for one without TLS behind TLS.
+        """
         try:
             parts = urlsplit(target)
         except ValueError:
@@ -127,7 +133,7 @@ class WebHdfs:
         if parts.scheme not in ("http", "https"):
             raise BadAnswer("redirected to nowhere", where=where)
         if parts.scheme != "https" and self.base.startswith("https:"):
-            # What stands behind the host may be a secret: a delegation token.
+            # The part after the host may contain a secret: a delegation token.
             hint = "switch https on for the DataNodes (dfs.http.policy)"
             raise BadAnswer(f"redirected from https to http://{well_formed(parts.netloc)[:80]}", where=where, hint=hint)
         return target
@@ -148,7 +154,7 @@ class WebHdfs:
     def call(
         self, method: str, path: str, operation: str, data: IO[bytes] | bytes | None = None, **params: str
     ) -> bytes:
-        """One operation and its whole answer (64 MiB at most)."""
+        """Carry out one operation and return its whole answer (64 MiB at most)."""
         with self._answer(method, path, operation, data, params) as (answer, _):
             content: bytes = answer.raw.read(_ANSWER_BYTES + 1, decode_content=True)
         if len(content) > _ANSWER_BYTES:
@@ -159,7 +165,7 @@ class WebHdfs:
         return parse_json(self.call(method, path, operation, None, **params) or b"null", f"{self.base}{path}")
 
     def status(self, path: str) -> HdfsStatus | None:
-        """What is there; None when nothing is."""
+        """Return the status of a path; None if nothing is there."""
         try:
             told = self._document("GET", path, "GETFILESTATUS")
         except Refused as error:
@@ -169,7 +175,7 @@ class WebHdfs:
         return self._status(told.get("FileStatus") if isinstance(told, dict) else None, path)
 
     def listing(self, path: str) -> list[HdfsStatus]:
-        """What lies in a folder, by name. Refused when there is none."""
+        """Return the content of a folder, by name. Raises Refused if there is no such folder."""
         told = self._document("GET", path, "LISTSTATUS")
         try:
             rows = told["FileStatuses"]["FileStatus"]
@@ -193,17 +199,17 @@ class WebHdfs:
             raise BadAnswer("no file status", where=f"{self.base}{path}") from None
 
     def pieces(self, path: str) -> Iterator[bytes]:
-        """A file's bytes, piece by piece. Unreachable when the connection ends before the file does."""
+        """Yield a file's bytes, piece by piece. Raises Unreachable if the connection ends before the file does."""
         with self._answer("GET", path, "OPEN", None, {}) as (answer, watch):
             found = answer.iter_content(_PIECE_BYTES)
             while piece := next(found, b""):
-                # What is done with a piece may take as long as it likes.
+                # The caller may take any time for a piece.
                 watch.pause()
                 yield piece
                 watch.restart()
 
     def read(self, path: str) -> bytes:
-        """A whole file, in memory."""
+        """Read a whole file into memory."""
         return b"".join(self.pieces(path))
 
     def write(
@@ -216,12 +222,11 @@ class WebHdfs:
         temporary: str = ".",
         still: Callable[[], None] | None = None,
     ) -> None:
-        """Puts a file there whole or not at all: written beside it, then renamed over what was there.
+        """Write a file atomically: write it beside the target, then rename it over the target.
 
-        like : the file that is replaced: its permission, owner, group and ACL stay. InputError where they cannot, and
-            somebody could not read the new file.
-        temporary : what stands between the name and the random end of the temporary file's.
-        still : called when all is ready for the rename; what it raises keeps the old file there.
+        like : the replaced file, whose permission, owner, group and ACL are kept. Raises InputError if they cannot be
+        kept and somebody would lose read access. temporary : the part of the temporary file's name between the file's
+        name and the random suffix. still : called just before the rename; an exception keeps the old file in place.
         """
         folder, last = posixpath.split(path)
         new = posixpath.join(folder, f".{last}{temporary}{uuid.uuid4().hex[:12]}")
@@ -236,18 +241,18 @@ class WebHdfs:
             if told is not None and told != {"boolean": True}:
                 raise Refused(f"WebHDFS RENAME: {told}", where=f"{self.base}{path}")
         except BaseException:
-            # What went wrong first is raised; `clear` sweeps what is left.
+            # The first error is raised; `clear` removes the leftovers.
             with contextlib.suppress(InputError):
                 self.call("DELETE", new, "DELETE")
             raise
 
     def _become(self, new: str, path: str, like: HdfsStatus) -> None:
-        """Gives a new file the owner, group and ACL of the one at `path`."""
+        """Give a new file the owner, group and ACL of the file at `path`."""
         has = self.status(new)
         if has is None:
             return
         if has.owner != like.owner:
-            # Only a superuser gives files away; who is a member of the group may give them to it.
+            # Only a superuser can change the owner; a member of a group can set that group.
             with contextlib.suppress(Refused):
                 self.call("PUT", new, "SETOWNER", owner=like.owner, group=like.group)
         if has.group != like.group:
@@ -257,7 +262,7 @@ class WebHdfs:
             entries = self._document("GET", path, "GETACLSTATUS")["AclStatus"]["entries"]
             self.call("PUT", new, "SETACL", aclspec=_acl_spec(like.permission, entries))
         elif has.acl:
-            # It has one from the folder's default ACL, which the old file did not have.
+            # It has an ACL from the folder's default, which the old file did not have.
             self.call("PUT", new, "REMOVEACL")
             self.call("PUT", new, "SETPERMISSION", permission=like.permission)
         now = self.status(new) or has
@@ -265,25 +270,25 @@ class WebHdfs:
             raise unreadable(lost, f"{self.base}{path}", "HDFS's superuser", "hdfs dfs -chmod o+r")
 
     def make_folder(self, path: str, *, permission: str = "755") -> None:
-        """A folder and those above it."""
+        """Create a folder and its parents."""
         if self._document("PUT", path, "MKDIRS", permission=permission) != {"boolean": True}:
             raise Refused("WebHDFS MKDIRS: false", where=f"{self.base}{path}")
 
     def rename(self, path: str, new: str) -> None:
-        """Gives a file or folder another name, which nothing has yet."""
+        """Rename a file or folder; the new name must not exist."""
         if self._document("PUT", path, "RENAME", destination=new) != {"boolean": True}:
             raise Refused("WebHDFS RENAME: false", where=f"{self.base}{path}")
 
     def delete(self, path: str) -> bool:
-        """Removes a file, or a folder with all that is in it; whether there was one."""
+        """Remove a file, or a folder with its content; return whether there was one."""
         return bool(self._document("DELETE", path, "DELETE", recursive="true") == {"boolean": True})
 
     def file_system(self) -> str:
-        """How Hadoop's own clients call this file system (``hdfs://host:port``), as the NameNode tells. BadAnswer."""
+        """Return the name of this file system for Hadoop's own clients (``hdfs://host:port``). Raises BadAnswer."""
         where = f"{self.base}/conf"
         with self._asked("the NameNode", where, "check its address") as (session, _):
             times = (self.options.connect_timeout_s, self.options.read_timeout_s)
-            # Which form is wanted, older releases take from the parameter, newer ones from the header.
+            # Older releases take the wanted form from the parameter, newer ones from the header.
             asked, form = {"name": "fs.defaultFS", "format": "json"}, {"Accept": "application/json"}
             with session.get(
                 where, params=asked, headers=form, timeout=times, allow_redirects=False, stream=True
@@ -298,7 +303,7 @@ class WebHdfs:
 
 
 def _acl_spec(permission: str, entries: list[str]) -> str:
-    """A whole ACL: HDFS tells a file's extended entries, and its mask as the permission of the group."""
+    """Return a whole ACL; HDFS shows a file's extended entries, and the mask as the permission of the group."""
     owner, mask, others = (
         "".join(letter if int(digit) & bit else "-" for letter, bit in zip("rwx", (4, 2, 1), strict=True))
         for digit in permission[-3:]
@@ -307,7 +312,7 @@ def _acl_spec(permission: str, entries: list[str]) -> str:
 
 
 def _size(data: IO[bytes] | bytes | None) -> int:
-    """Bytes from where it stands to its end."""
+    """Return the number of bytes from the present position to the end."""
     if data is None or isinstance(data, bytes):
         return len(data or b"")
     here = data.tell()
@@ -317,12 +322,12 @@ def _size(data: IO[bytes] | bytes | None) -> int:
 
 
 def missing(error: Refused) -> bool:
-    """Whether HDFS has refused because there is no such file."""
+    """Return whether HDFS has refused because there is no such file."""
     return "FileNotFound" in error.exception or error.status == 404
 
 
 def open_hdfs(text: str, options: HttpOptions | None = None) -> tuple[WebHdfs, str]:
-    """The file system and the path in it of ``webhdfs://[user@]host[:port]/path`` (``swebhdfs``: by TLS).
+    """Return the file system and the path of ``webhdfs://[user@]host[:port]/path`` (``swebhdfs``: with TLS).
 
     Raises CallError.
     """
@@ -331,7 +336,7 @@ def open_hdfs(text: str, options: HttpOptions | None = None) -> tuple[WebHdfs, s
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        # The library's words quote a part of the address, which may be a part of a password.
+        # The library's message quotes a part of the address, which may contain a part of a password.
         raise CallError(f"{text!r} is not a place: its host or its port is not valid", hint=hint) from None
     path = posixpath.normpath(unquote(parts.path)) if parts.path else ""
     usual = {"webhdfs": ("http", 9870), "swebhdfs": ("https", 9871)}.get(parts.scheme)

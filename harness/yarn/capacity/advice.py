@@ -1,6 +1,6 @@
 """Settings of a Capacity Scheduler's configuration that the RM accepts but nobody can have meant.
 
-They cause applications to be rejected or to wait, or have no effect. Facts are those of Hadoop 3.4.2 and 3.5.0
+They cause applications to be rejected or to wait, or have no effect. Follows Hadoop 3.4.2 and 3.5.0
 (AbstractLeafQueue, AbstractParentQueue, CSMappingPlacementRule, YarnAuthorizationProvider).
 """
 
@@ -88,7 +88,7 @@ class _Traps:
             )
 
     def stopped(self) -> None:
-        # Where a child says RUNNING, that is the mistake which is told.
+        # If a child says RUNNING, the mistake is reported there.
         if self.root.stopped and any(found.code == "YF131" for found in self.reading.refusals):
             return
         if self.root.stopped:
@@ -165,7 +165,7 @@ class _Traps:
         reading = self.reading
         everywhere = reading.number("global-queue-max-application", -1) or -1
         most = reading.number("maximum-applications", 10_000)
-        # A limit of less than 1 for the whole cluster is a mistake of its own.
+        # A limit of less than 1 for the whole cluster is a separate mistake.
         if everywhere > 0 or most is None or most < 1 or not reading.legacy:
             return
         found: list[tuple[Node, float]] = []

@@ -110,7 +110,7 @@ class _Converter:
         # Hadoop ignores a policy without rules.
         self.rules = file.placement_rules or _USUAL_RULES
         self.creating = not fixed_queues and any(map(self._creates, self.rules))
-        #: Absolute maximum of each queue, as a part of the cluster.
+        #: Absolute maximum of each queue, as a fraction of the cluster.
         self.maxima: dict[str, float] = {}
 
     def change(self, queue: str | None, what: str) -> None:
@@ -258,11 +258,12 @@ class _Converter:
         self.maxima[queue.path] = min(above, part)
         if part >= above:
             return "100"
-        # A float32 of a percentage below 0.001 would be cut by some; 0 lets nothing run, as in the file.
+        # A float32 of a percentage below 0.001 would be rounded to 0 by some readers; 0 lets nothing run, as in the
+        # file.
         return _plain(100.0 * part / above)
 
     def _part(self, queue: Queue) -> float:
-        """Return the queue's maximum as a part of the cluster; 1 if it has none or the part is not known."""
+        """Return the queue's maximum as a fraction of the cluster; 1 if it has none or it is not known."""
         limit = queue.max_limit
         if _unlimited(limit):
             return 1.0
@@ -350,7 +351,7 @@ class _Converter:
             if made is not None and self._places(rule, made):
                 rules.append(made)
             elif made is not None and rule.name == "default":
-                # The Fair Scheduler rejects what such a rule places.
+                # The Fair Scheduler rejects applications that such a rule places.
                 rules.append(
                     {"type": "user", "matches": "*", "policy": "reject", "fallbackResult": "skip", "create": False}
                 )
@@ -362,7 +363,10 @@ class _Converter:
             self.change(None, "queues that applications make get weight 1, and `yarnfair enforce` does not steer them")
 
     def _names_alone(self) -> None:
-        """Say what changes for applications that ask for a queue: the one scheduler takes paths, the other names."""
+        """Note what changes for applications that name a queue.
+
+        One scheduler accepts paths, the other only short names.
+        """
         paths: dict[str, list[str]] = {}
         for queue in self.tree:
             if queue.parent is not None:
@@ -386,13 +390,13 @@ class _Converter:
 
     @cached_property
     def _names(self) -> QueueNames:
-        """The converted queues, as mapping rules may name them."""
+        """Return the converted queues in the form in which mapping rules name them."""
         root = read_tree(Reading(Settings({PREFIX + key: text for key, text in self.out.properties.items()})))
         assert root is not None, "root.queues is written before"
         return queue_names(root)
 
     def _places(self, rule: PlacementRule, made: dict[str, Any]) -> bool:
-        """Whether Hadoop accepts a rule; a refused rule would prevent the RM's start, so it is left out."""
+        """Return whether Hadoop accepts a rule; a refused rule would prevent the RM's start, so it is left out."""
         refusals: list[Refused] = []
         check_json(json.dumps({"rules": [made]}), self._names, report=refusals.append)
         for refused in refusals:
@@ -407,8 +411,8 @@ class _Converter:
         if rule.name == "reject":
             return {**made, "policy": "reject", "create": False}
         if rule.name == "default":
-            # Where it cannot place an application, that is rejected; without this word it would come to the queue that
-            # it asks for, whatever the rules say.
+            # If the rule cannot place an application, the application is rejected. Without this setting it would go to
+            # the queue that it asks for, whatever the rules say.
             made["fallbackResult"] = "reject"
             target = ensure_root_prefix(rule.queue or "default")
             if target == f"{ROOT}.default" and target in self.tree:
@@ -419,7 +423,7 @@ class _Converter:
             if parent.name == "default":
                 above = ensure_root_prefix(parent.queue or "default")
                 if above not in self.tree and not parent.create:
-                    # The rule places nothing: neither is the queue there, nor may it be made.
+                    # The rule places nothing: the queue neither exists nor may be created.
                     return None
                 return {**made, "policy": "user", "parentQueue": above, "create": create}
             create = self.creating and (rule.create or parent.create)

@@ -100,7 +100,7 @@ QUEUE = {
     "state": TEXT,
     "user-limit-factor": REAL,
 }
-#: A queue's settings in the first releases of YARN -> what they are called since.
+#: A queue's settings in the first releases of YARN -> their present names.
 OLD_NAMES = {"acl_administer_jobs": "acl_administer_queue"}
 #: Prefixes of template settings, for queues that applications create; a queue's settings follow the prefix.
 TEMPLATES = (

@@ -1,7 +1,7 @@
 """Queue mappings and mapping rules of a Capacity Scheduler's configuration: which of them Hadoop refuses, and why.
 
-As ``CapacitySchedulerConfiguration.getMappingRules``, ``MappingRuleCreator`` and ``MappingRuleValidationContextImpl``
-of 3.4.2 and 3.5.0 read and validate them. A rule that Hadoop refuses keeps the RM from starting.
+Follows ``CapacitySchedulerConfiguration.getMappingRules``, ``MappingRuleCreator`` and
+``MappingRuleValidationContextImpl`` of 3.4.2 and 3.5.0. A rule that Hadoop refuses prevents the RM's start.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.base.errors import nearest
 from harness.yarn.fair.javanum import split, trim
 from harness.yarn.misspelt import likely
 
-#: What a queue is to a mapping rule; ``creating``: it makes queues by itself.
+#: Types of queues as mapping rules distinguish them; ``creating``: it creates queues by itself.
 QueueKind = Literal["leaf", "parent", "creating", "creating-v1"]
 #: Variables that Hadoop replaces in the path of a rule's queue.
 VARIABLES = frozenset({"%user", "%primary_group", "%secondary_group", "%application", "%specified", "%default"})
@@ -40,7 +40,7 @@ _POLICIES: dict[str, str | None] = {
 
 
 class Refused(ValueError):
-    """Why Hadoop refuses a rule, and what to write instead."""
+    """Raised if Hadoop refuses a rule, with the reason and a replacement."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -48,19 +48,19 @@ class Refused(ValueError):
 
 
 class Syntax(Refused):
-    """A rule that Hadoop cannot read."""
+    """Raised for a rule that Hadoop cannot parse."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueueNames:
-    """The queues that a mapping may name: full paths, and short names that belong to one queue alone."""
+    """The queues that a mapping may name: full paths, and short names that are unique."""
 
     kinds: Mapping[str, QueueKind]
     full_names: Mapping[str, tuple[str, ...]]
 
     @classmethod
     def of(cls, kinds: Mapping[str, QueueKind]) -> QueueNames:
-        """The names of these queues (full path -> kind)."""
+        """Create it from full path -> kind."""
         names: dict[str, list[str]] = {}
         for path in kinds:
             if path != "root":
@@ -68,23 +68,23 @@ class QueueNames:
         return cls(kinds, {name: tuple(paths) for name, paths in names.items()})
 
     def path(self, name: str) -> str | None:
-        """The full path that a name or path means; None if it means none, or several."""
+        """Return the full path that a name or path refers to; None if no queue or several match."""
         if name in self.kinds:
-            # Before names: `root` is the root queue, also where another one below it has the name.
+            # `root` takes precedence: it is the root queue even if a queue below has the same name.
             return name
         return self.full_names[name][0] if len(self.full_names.get(name, ())) == 1 else None
 
     def ambiguous(self, name: str) -> bool:
-        """Whether several queues have this name."""
+        """Return whether several queues have this name."""
         return name not in self.kinds and len(self.full_names.get(name, ())) > 1
 
     def leaves(self) -> list[str]:
-        """Full paths of all leaves."""
+        """Return the full paths of all leaves."""
         return [path for path, kind in self.kinds.items() if kind == "leaf"]
 
 
 class _Rules:
-    """Validates one rule after the other: an earlier one may set the default queue."""
+    """Validates one rule after the other, because an earlier one may set the default queue."""
 
     def __init__(self, queues: QueueNames) -> None:
         self.queues = queues
@@ -108,7 +108,7 @@ class _Rules:
         return True
 
     def _normalized(self, path: str) -> str:
-        """The path with its first part as a full path (``normalizeQueuePathRoot``)."""
+        """Return the path with its first part replaced by a full path (``normalizeQueuePathRoot``)."""
         parts = split(path, ".")
         if not parts:
             raise Refused(f"queue path {path!r} is no path", "name a leaf queue")
@@ -121,7 +121,7 @@ class _Rules:
 
     def _instead(self, name: str) -> str:
         own = {leaf if "." in name else leaf.rpartition(".")[2]: leaf for leaf in self.queues.leaves()}
-        # A misspelt name of one of its siblings; below another queue it is another one.
+        # Suggest a sibling of similar name; a queue below another parent is a different one.
         known = {path.rpartition(".")[2]: path for path in own if path.rpartition(".")[0] == name.rpartition(".")[0]}
         close = known.get(likely(name.rpartition(".")[2], known, whole=True), "")
         return f"write {close}" if close else "name a queue that exists, or add it"
@@ -179,14 +179,14 @@ class _Rules:
 
 
 def fields_of_mapping(mapping: str) -> list[str]:
-    """The parts of a mapping between colons, trimmed; empty parts are dropped (``getTrimmedStringCollection``)."""
+    """Return a mapping's parts between colons, trimmed, without empty parts (``getTrimmedStringCollection``)."""
     return [trim(part) for part in mapping.split(":") if trim(part)]
 
 
 def check_legacy(
     mappings: Collection[str], queues: QueueNames, *, names: bool, report: Callable[[Refused], None]
 ) -> None:
-    """Report each refused one of ``u:user:queue`` and ``g:group:queue`` mappings (``names``: ``application:queue``)."""
+    """Report each refused mapping ``u:user:queue`` or ``g:group:queue`` (with ``names``: ``application:queue``)."""
     rules = _Rules(queues)
     count, form = (2, "application:queue") if names else (3, "u:user:queue or g:group:queue")
     for mapping in mappings:
@@ -224,13 +224,13 @@ def check_json(text: str, queues: QueueNames, *, report: Callable[[Refused], Non
 
 
 def read_json(text: str) -> Any:
-    """The document of a ``mapping-rule-json``. Raises ValueError where it is none."""
+    """Return the document of a ``mapping-rule-json``. Raises ValueError for invalid JSON."""
 
     def constant(name: str) -> None:
         raise ValueError(f"{name} is not a value")
 
     start = len(text) - len(text.lstrip(" \t\r\n"))
-    # Hadoop's parser stops behind the document: what follows does not matter.
+    # Hadoop's parser stops after the document, so what follows does not matter.
     return json.JSONDecoder(parse_constant=constant).raw_decode(text, start)[0]
 
 
@@ -293,6 +293,6 @@ def _choice(rule: Mapping[str, object], key: str, known: tuple[str, ...]) -> str
 
 
 def queue_of_mapping(mapping: str) -> str:
-    """The queue that a legacy mapping names, as it is written; "" where it names none."""
+    """Return the queue that a legacy mapping names, as written; "" if it names none."""
     parts = re.split(":", mapping)
     return trim(parts[-1]) if len(parts) > 1 else ""

@@ -1,7 +1,7 @@
-"""The scheduling monitors of the ResourceManager: preemption and the care of queues that applications create.
+"""The scheduling monitors of the ResourceManager: preemption and the management of auto-created queues.
 
-``SchedulingMonitorManager`` starts those that yarn-site.xml names, and each reads its numbers from the Capacity
-Scheduler's configuration. With the Fair Scheduler none of them runs.
+``SchedulingMonitorManager`` starts the monitors that yarn-site.xml names; each reads its settings from the Capacity
+Scheduler's configuration. No monitor runs with the Fair Scheduler.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ PREEMPTION = f"{_RM}monitor.capacity.ProportionalCapacityPreemptionPolicy"
 #: ``CapacityScheduler.reinitialize`` and this policy can wait for each other for ever (YARN-10932).
 QUEUE_MANAGEMENT = f"{_RM}scheduler.capacity.QueueManagementDynamicEditPolicy"
 _DELETION = f"{_RM}scheduler.capacity.AutoCreatedQueueDeletionPolicy"
-#: The end of a queue's property that keeps its containers from being preempted.
+#: Suffix of a queue's property that prevents preemption of its containers.
 DISABLE = "disable_preemption"
 _MONITOR = "yarn.resourcemanager.monitor.capacity."
 OF_PREEMPTION = f"{_MONITOR}preemption."
 _ORDER = f"{OF_PREEMPTION}intra-queue-preemption.preemption-order-policy"
 _ORDERS = ("userlimit_first", "priority_first")
-#: Monitor -> (the setting of its interval, its default, milliseconds of one unit of it).
+#: Monitor -> (the property of its interval, the default, the unit in milliseconds).
 _INTERVALS = {
     PREEMPTION: (f"{OF_PREEMPTION}monitoring_interval", 3000, 1),
     _DELETION: ("auto-queue-creation-v2.queue-expiration-time", 300, 1000),
@@ -43,7 +43,7 @@ _INVARIANTS = (
     f"{_RM}monitor.invariants.MetricsInvariantChecker",
     f"{_RM}monitor.invariants.ReservationInvariantsChecker",
 )
-#: The preemption policy's numbers -> (default, type).
+#: The preemption policy's numeric settings -> (default, type).
 _NUMBERS = {
     "max_ignored_over_capacity": (0.1, "double"),
     "natural_termination_factor": (0.2, "double"),
@@ -63,7 +63,7 @@ def monitored(site: Mapping[str, object]) -> bool:
 def runs_monitor(site: Mapping[str, object], monitor: str) -> bool:
     """Whether a monitor, by the full name of its class, is among those that run if monitors run at all.
 
-    Without a list it is preemption's alone.
+    Without a list, only preemption runs.
     """
     return monitor in [name.strip() for name in str(site.get(POLICIES, PREEMPTION)).split(",")]
 
@@ -72,7 +72,7 @@ def may_run_monitor(values: Mapping[str, object], site: Mapping[str, object], mo
     """Whether a monitor is among those that run if monitors run at all, by the list of either of two sources.
 
     ``values`` are the scheduler's properties and ``site`` the ResourceManager's own. A file's list wins over
-    yarn-site.xml's, which wins over a configuration store's: where it is not known which one counts, either may.
+    yarn-site.xml's, which wins over a configuration store's: if it is unknown which one applies, either may.
     """
     lists = [source for source in (values, site) if POLICIES in source]
     return any(runs_monitor(source, monitor) for source in lists or [{}])
@@ -84,9 +84,9 @@ def preempts(site: Mapping[str, object]) -> bool:
 
 
 def queues_disabled(values: Mapping[str, str], paths: Iterable[str], monitors: bool) -> dict[str, bool]:
-    """Whether nothing may be preempted from each queue (CSQueuePreemptionSettings).
+    """Return for each queue whether preemption from it is disabled (CSQueuePreemptionSettings).
 
-    A queue's own setting counts, else its parent's.
+    A queue without the setting inherits its parent's.
 
     Parameters
     ----------
@@ -106,11 +106,11 @@ def queues_disabled(values: Mapping[str, str], paths: Iterable[str], monitors: b
 
 @dataclass(frozen=True, slots=True)
 class MonitorCheck:
-    """What the check of monitors needs of its caller.
+    """The context of a check of monitors.
 
-    site : yarn-site.xml, which names the monitors. scheduler : all that the Capacity Scheduler reads; None for the Fair
-    Scheduler. number : reads one of the scheduler's numbers, reports what is none. refuse : reports (property, what,
-    hint).
+    site : yarn-site.xml, which names the monitors. scheduler : everything that the Capacity Scheduler reads; None for
+    the Fair Scheduler. number : reads one of the scheduler's numbers, reporting an invalid one. refuse : reports
+    (property, problem, hint).
     """
 
     site: Settings
@@ -119,7 +119,7 @@ class MonitorCheck:
     refuse: Callable[[str, str, str], None]
 
     def run(self) -> None:
-        """Report each monitor with which the ResourceManager does not start."""
+        """Report each monitor that prevents the ResourceManager's start."""
         if not self.site.flag(ENABLE):
             return
         # Where yarn-site.xml names none, yarn-default.xml does.
@@ -136,7 +136,7 @@ class MonitorCheck:
         if self.scheduler is None:
             what = f"{short} is a monitor of the Capacity Scheduler: the Fair Scheduler does not start with it"
             key = ENABLE if self.site.raw(POLICIES) is None else POLICIES
-            # Without a list of policies yarn-default.xml's holds: it is no use to remove them.
+            # Without a list of policies, the list of yarn-default.xml applies: removing them has no effect.
             hint = f"set {ENABLE} to false; the Fair Scheduler preempts with yarn.scheduler.fair.preemption"
             self.refuse(key, what, hint)
             return

@@ -1,8 +1,9 @@
 """A Hadoop configuration file (``capacity-scheduler.xml``): its properties, and edits that leave all other bytes alone.
 
-Read as Hadoop reads it: the last of two properties of one name counts, behind a final one the first; names are trimmed
-(values are where they are used: what is given back is given back with its white space). What Hadoop would resolve by
-itself and an edit could not follow (``xi:include``, ``${...}`` in a capacity) is refused where it matters.
+Read as Hadoop reads it: of two properties with one name the last one counts, unless the first is final; names are
+trimmed. Values keep their white space, so that they can be restored exactly, and are trimmed where they are used.
+References that Hadoop resolves and an edit could not follow (``xi:include``, ``${...}`` in a capacity) are refused
+where they matter.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from harness.yarn.fair.dom import Element, empty_tag, parse_xml, spliced, start_
 from harness.yarn.queue_limits import SchedulerLimits
 
 PREFIX = "yarn.scheduler.capacity."
-#: Whether the scheduler schedules asynchronously; a ResourceManager reads it at its start alone.
+#: The property of asynchronous scheduling, which a ResourceManager reads only at its start.
 ASYNCHRONOUS = f"{PREFIX}schedule-asynchronously.enable"
-#: From here on a user-limit-factor, and a maximum-am-resource-percent, hold a lone user to nothing at any usual share.
+#: Values of user-limit-factor and maximum-am-resource-percent from which a single user is not limited at any usual
+#: share.
 ENOUGH = 1000.0
 #: ``autoCreationEligibility`` in ``/scheduler`` -> the setting that it tells, without ``.enabled``.
 _CREATION = {"legacy": "auto-create-child-queue", "flexible": "auto-queue-creation-v2"}
@@ -27,7 +29,7 @@ _CREATION = {"legacy": "auto-create-child-queue", "flexible": "auto-queue-creati
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where a property stands: its text, the bytes of its value's content, and those of the whole element."""
+    """The location of a property: its text, the bytes of its value's content, and those of the whole element."""
 
     value: str
     begin: int
@@ -42,18 +44,18 @@ class Site(Mapping[str, str]):
     Parameters
     ----------
     values : name -> text.
-    source : what to call the file in messages.
-    lines : name -> its line from 1; those that are not there have no line known.
+    source : name of the file in messages.
+    lines : name -> its line from 1; missing if the line is not known.
     """
 
     def __init__(self, values: Mapping[str, str], *, source: str = "yarn-site.xml", lines: Mapping[str, int]) -> None:
-        # To Hadoop an empty value is none.
+        # Hadoop treats an empty value as unset.
         self._values = {name: text for name, text in values.items() if text}
         self.source, self.lines = source, lines
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> Site:
-        """Properties of which no more may be known."""
+        """Create it from properties whose source and lines are unknown."""
         return values if isinstance(values, Site) else cls(values, lines={})
 
     def __getitem__(self, name: str) -> str:
@@ -68,7 +70,7 @@ class Site(Mapping[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationFile:
-    """The properties of one file, name -> value, and where each stands in its bytes."""
+    """The properties of one file, name -> value, and the location of each in its bytes."""
 
     data: bytes
     values: Mapping[str, str]
@@ -76,12 +78,15 @@ class ConfigurationFile:
     _end: int
 
     def site(self, source: str) -> Site:
-        """The file as a yarn-site.xml."""
+        """Return the file as a yarn-site.xml."""
         lines = {name: self.data.count(b"\n", 0, place.outer_begin) + 1 for name, place in self._places.items()}
         return Site(self.values, source=source, lines=lines)
 
     def edited(self, changes: Mapping[str, str | None]) -> bytes:
-        """The file with these values; None removes a property. Only their bytes differ; new ones stand at the end."""
+        """Return the file with these values; None removes a property.
+
+        Only their bytes differ; new ones are appended at the end.
+        """
         cuts: list[tuple[int, int, bytes]] = []
         new: list[str] = []
         for name, value in changes.items():
@@ -91,7 +96,7 @@ class ConfigurationFile:
                     new.append(f"  <property><name>{escape(name)}</name><value>{escape(value)}</value></property>\n")
             elif value is None:
                 begin, end = place.outer_begin, place.outer_end
-                # A line of its own goes whole.
+                # An element that fills its line is removed with the line.
                 line = self.data.rfind(b"\n", 0, begin) + 1
                 if not self.data[line:begin].strip() and self.data[end : end + 1] == b"\n":
                     begin, end = line, end + 1
@@ -107,7 +112,10 @@ class ConfigurationFile:
 
 
 def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
-    """The properties in a configuration file. InputError for what Hadoop would refuse, or an edit could not keep."""
+    """Parse a configuration file.
+
+    Raises InputError for a file that Hadoop would refuse or that no edit could preserve.
+    """
     root = parse_xml(data, source=source)
     if b"\x00" in data:
         raise InputError("the file is not in UTF-8", where=source, hint="save it as UTF-8")
@@ -117,7 +125,7 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
 
     if root.tag != "configuration":
         refuse(root, f"the root element is <{root.tag[:40]}>", "a Hadoop configuration begins with <configuration>")
-    # Few files say the word at all: the tree of a thousand queues is not gone through for it.
+    # Few files contain the word at all, so the tree of a thousand queues is rarely searched.
     for item in root.below() if b"include" in data else ():
         if item.tag.endswith("include"):
             refuse(item, "an included file", "write its properties into this one: they could not be given back")
@@ -133,7 +141,7 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
         if not key or "value" not in said:
             continue
         if key in final:
-            # Hadoop keeps the final value, whatever comes behind it.
+            # Hadoop keeps the final value, whatever follows.
             continue
         if "final" in said and said["final"].all_text() == "true":
             final.add(key)
@@ -149,7 +157,7 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
 
 
 def shown_properties(limits: SchedulerLimits) -> dict[str, str]:
-    """Return a Capacity Scheduler's properties as far as ``/scheduler`` shows them, with their prefix.
+    """Return the Capacity Scheduler's properties that ``/scheduler`` shows, with their prefix.
 
     An RM whose configuration is a file shows it nowhere else. Whether a value is set or a default is not seen, and of
     what the scheduler itself is set to nothing is. A queue that the scheduler has created by itself is in no

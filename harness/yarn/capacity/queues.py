@@ -1,8 +1,9 @@
-"""The Capacity Scheduler's queue tree as its properties say it, and capacities that give siblings wanted shares.
+"""The Capacity Scheduler's queue tree as configured, and the computation of capacities for wanted shares of siblings.
 
-Facts are Hadoop 3.4.2's (CapacitySchedulerConfiguration, AbstractParentQueue, legacy queue mode): a queue's capacity
-is a weight (``4w``), a percentage of its parent, or absolute resources (``[memory=8192,vcores=8]``); children of one
-parent have one of the three; a weight is within [0, 10000]; percentages of siblings sum to 100 within 0.05, in float32.
+Follows Hadoop 3.4.2 (CapacitySchedulerConfiguration, AbstractParentQueue, legacy queue mode): a queue's capacity is a
+weight (``4w``), a percentage of its parent, or absolute resources (``[memory=8192,vcores=8]``); the children of a
+parent use only one of the three; a weight is within [0, 10000]; percentages of siblings sum to 100 within 0.05, in
+float32.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ Mode = Literal["weight", "percent", "absolute"]
 
 #: Hadoop's largest weight (MAXIMUM_CAPACITY_VALUE).
 MOST_WEIGHT = 10_000.0
-#: The smallest that is written: less makes no other order among queues, which all have a guarantee of one container.
+#: The smallest weight written: smaller ones would not change the order, because every queue may use one container.
 LEAST_WEIGHT = 1e-4
-#: Percentages are written in these units; at least one for each queue.
+#: Percentages are multiples of this unit; every queue gets at least one unit.
 PERCENT_UNIT = 1e-4
-#: Where maximum capacities leave siblings no other shares than theirs, which were rounded down to those units, too much
-#: of the sum may be missing: then percentages are written in these, the finest that `Capacity.text` has.
+#: If maximum capacities fix the shares of siblings, which were rounded down to that unit, their sum may be too small.
+#: Then percentages are multiples of this one, the finest that `Capacity.text` supports.
 FINE_PERCENT_UNIT = 1e-6
-#: By so much the children's sum may be off, as a part of 1 (CapacitySchedulerConfiguration, PRECISION).
+#: Tolerance of the children's sum, as a fraction of 1 (CapacitySchedulerConfiguration, PRECISION).
 SUM_PRECISION = 0.0005
 MAX_DEPTH = 64
 _NUMBER = r"[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\."
@@ -41,7 +42,7 @@ _PERCENT = re.compile(rf"\+?({_NUMBER})%?", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What one queue is given: ``value`` of a weight or percentage; ``amounts`` of absolute resources."""
+    """A queue's capacity: ``value`` of a weight or percentage; ``amounts`` of absolute resources."""
 
     mode: Mode
     value: float = 0.0
@@ -49,11 +50,11 @@ class Capacity:
 
     @property
     def entitlement(self) -> float:
-        """The number that is compared with its siblings': the weight, the percentage, or the memory in MiB."""
+        """Return the number to compare among siblings: the weight, the percentage, or the memory in MiB."""
         return float(self.amounts.get("memory", 0)) if self.amounts is not None else self.value
 
     def text(self) -> str:
-        """As a property has it."""
+        """Return the text of the property."""
         if self.amounts is not None:
             return "[" + ",".join(f"{name}={amount}" for name, amount in self.amounts.items()) + "]"
         return _decimal(self.value) + ("w" if self.mode == "weight" else "")
@@ -61,18 +62,18 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class CapacityQueue:
-    """A queue that the configuration names."""
+    """A queue of the configuration."""
 
     path: str
     parent: str | None
     children: tuple[str, ...]
     capacity: Capacity
-    #: Why nobody may steer this queue's capacity; "": one may.
+    #: Why this queue's capacity cannot be steered; "" if it can.
     fixed: str = ""
 
 
 def read_capacity(text: str | None, where: str) -> Capacity:
-    """A capacity's text. InputError for what is none, or a kind of it that is not known here."""
+    """Parse a capacity. Raises InputError for an invalid one, or for an unknown type."""
     if text is None:
         raise InputError("a queue without a capacity", where=where, hint="set its capacity")
     words = "".join(text.split())
@@ -80,7 +81,7 @@ def read_capacity(text: str | None, where: str) -> Capacity:
         raise InputError(f"capacity {text[:60]!r} refers to another property", where=where, hint="write the number")
     if words.startswith("["):
         return Capacity("absolute", amounts=_amounts(words, text, where))
-    # White space around a weight makes Hadoop read a percentage, and fail.
+    # With white space around a weight, Hadoop parses it as a percentage and fails.
     if found := _WEIGHT.fullmatch(text):
         return _bounded("weight", found[1], MOST_WEIGHT, text, where)
     if found := _PERCENT.fullmatch(words):
@@ -93,10 +94,10 @@ def read_capacity(text: str | None, where: str) -> Capacity:
 
 
 def read_maximum(text: str | None) -> Capacity | None:
-    """A maximum capacity's text, as a percentage of the parent's or absolute resources.
+    """Parse a maximum capacity: a percentage of the parent's, or absolute resources.
 
-    None: it limits nothing, as it does without a text, at Hadoop's own default of -1, and where it is no such number,
-    which `validate` reports.
+    Returns None if it limits nothing: without a text, at Hadoop's default of -1, and for an invalid number, which
+    `validate` reports.
     """
     try:
         found = None if text is None else read_capacity(text, "maximum-capacity")
@@ -131,7 +132,10 @@ def _amounts(words: str, text: str, where: str) -> dict[str, int]:
 
 
 def queue_tree(values: Mapping[str, str], *, source: str) -> dict[str, CapacityQueue]:
-    """The queues that these properties name, root first, parents before children. InputError with the property."""
+    """Return the queues of these properties, root first, parents before children.
+
+    Raises InputError with the property.
+    """
     tree: dict[str, CapacityQueue] = {}
     waiting: list[tuple[str, str | None, int]] = [(ROOT, None, 0)]
     while waiting:
@@ -163,7 +167,7 @@ def queue_tree(values: Mapping[str, str], *, source: str) -> dict[str, CapacityQ
 
 
 def _fixed(values: Mapping[str, str], path: str) -> str:
-    """Why the children of a queue cannot be steered, by the queue's own settings; "": they can."""
+    """Explain why a queue's own settings prevent steering of its children; "" if they do not."""
     for key, what in (
         ("auto-create-child-queue.enabled", "it creates queues by itself (auto-create-child-queue)"),
         ("auto-queue-creation-v2.enabled", "it creates queues by itself (auto-queue-creation-v2)"),
@@ -174,7 +178,7 @@ def _fixed(values: Mapping[str, str], path: str) -> str:
 
 
 def flag(values: Mapping[str, str], name: str) -> bool:
-    """Whether a property, named without the prefix, is true."""
+    """Return whether a property, named without the prefix, is true."""
     return values.get(f"{PREFIX}{name}", "").strip().lower() == "true"
 
 
@@ -186,14 +190,13 @@ def capacities(
     leaves: Mapping[str, int] | None = None,
     most: Mapping[str, Capacity] | None = None,
 ) -> dict[str, Capacity]:
-    """Capacities of all children of one parent in the ratio of ``shares``, in the kind that they have.
+    """Return capacities of all children of a parent in the ratio of ``shares``, keeping their type.
 
-    A child whose capacity is 0 keeps it: Hadoop serves it after all others, whatever its neighbours have. ``total``:
-    the parent's absolute resources, where it has new ones. ``moved``: which of the absolute resources are divided anew;
-    every queue keeps its own amounts of the others, which the accounts do not count. ``leaves``: how many leaves there
-    are below a child that is a parent: its absolute resources have to be enough for them. ``most``: maximum capacities;
-    a child whose share is above its own has that much, and its siblings share the rest. InputError where no such
-    capacities exist.
+    A child whose capacity is 0 keeps it: Hadoop serves it after all others in any case. ``total``: the parent's
+    absolute resources, if they are new. ``moved``: the absolute resources to divide again; every queue keeps its
+    amounts of the others, which the accounts do not count. ``leaves``: number of leaves below a child that is a parent,
+    whose absolute resources must suffice for them. ``most``: maximum capacities; a child whose share exceeds its
+    maximum gets the maximum, and its siblings divide the rest. Raises InputError if no such capacities exist.
     """
     mode = next(iter(old.values())).mode
     open_ = {path: share for path, share in shares.items() if old[path].entitlement > 0}
@@ -209,13 +212,13 @@ def capacities(
 
 
 def _alike(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> bool:
-    """Whether the old capacities have these ratios already, to what a float32 can tell."""
+    """Return whether the old capacities have these ratios already, within float32 precision."""
     ratios = [old[path].entitlement / share for path, share in shares.items()]
     return max(ratios) <= min(ratios) * (1 + 1e-6)
 
 
 def _fits(old: Mapping[str, Capacity], total: Capacity | None, moved: Collection[str]) -> bool:
-    """Whether what siblings have is within the absolute resources that their parent has now, if it has new ones."""
+    """Return whether the siblings' amounts fit in the parent's present absolute resources, if these are new."""
     if total is None or total.amounts is None:
         return True
     return all(
@@ -226,7 +229,7 @@ def _fits(old: Mapping[str, Capacity], total: Capacity | None, moved: Collection
 
 
 def _weights(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> dict[str, Capacity]:
-    """Weights with the sum that they had, so that a reader knows them again."""
+    """Return weights with the previous sum, so that readers recognise them."""
     scale = sum(old[path].value for path in shares) / sum(shares.values())
     scale = min(scale, MOST_WEIGHT / max(shares.values()))
     return {
@@ -242,7 +245,7 @@ def _percentages(
         raise InputError(f"{len(shares)} queues are too many for percentages", hint="give them weights (1w)")
     percents = {path: limit.value for path, limit in most.items() if limit.amounts is None}
     for unit in (PERCENT_UNIT, FINE_PERCENT_UNIT):
-        # Binary fractions make a little more or less of a decimal unit.
+        # Binary fractions are slightly above or below a decimal unit.
         caps = {path: math.floor(value / unit + 1e-6) for path, value in percents.items()}
         least = dict.fromkeys(shares, round(PERCENT_UNIT / unit))
         given = _apportion_within(round(100.0 / unit), shares, least, caps)
@@ -274,12 +277,12 @@ def _absolute(
             continue
         whole = sum(has[path] for path in shares)
         if total is not None and total.amounts is not None:
-            # The parent has another amount now: its children share what they had of it, in proportion.
+            # The parent has another amount now: its children divide it in proportion to their old amounts.
             whole = min(whole, total.amounts.get(name, whole))
         taking = {path: share for path, share in shares.items() if has[path] > 0}
         if whole < sum(leaves.get(path, 1) for path in taking):
             raise InputError(f"{whole} of {name} cannot be shared by {len(taking)} queues and those below them")
-        # A maximum of 0 is none.
+        # A maximum of 0 means no maximum.
         caps = {path: limit.amounts[name] for path, limit in most.items() if limit.amounts and limit.amounts.get(name)}
         given = _apportion_within(whole, taking, leaves, caps) if taking else {}
         for path in shares:
@@ -289,7 +292,7 @@ def _absolute(
 
 
 def filled(old: Mapping[str, Capacity], open_: Collection[str], above: Capacity) -> dict[str, str]:
-    """Return texts of capacities with which some siblings share what the others leave them, in the ratio of their own.
+    """Return capacity texts with which some siblings divide what the others leave, in the ratio of their own ones.
 
     Parameters
     ----------
@@ -299,7 +302,7 @@ def filled(old: Mapping[str, Capacity], open_: Collection[str], above: Capacity)
 
     Returns
     -------
-    Nothing for weights, which go with any others, and where nothing is left.
+    The texts; empty for weights, which are valid in any combination, and if nothing is left.
     """
     shares = {path: old[path].entitlement for path in open_ if old[path].entitlement > 0}
     modes = {capacity.mode for capacity in old.values()}
@@ -319,7 +322,7 @@ def filled(old: Mapping[str, Capacity], open_: Collection[str], above: Capacity)
 
 
 def _cut(old: Mapping[str, Capacity], shares: Collection[str], whole: Mapping[str, int]) -> dict[str, str]:
-    """Absolute resources cut in proportion to what the parent has left of each; unchanged where they fit."""
+    """Scale absolute resources down to what the parent has left of each; unchanged if they fit."""
     amounts = {path: dict(old[path].amounts or {}) for path in shares}
     for name, most in whole.items():
         fixed = sum((capacity.amounts or {}).get(name, 0) for path, capacity in old.items() if path not in shares)
@@ -333,9 +336,10 @@ def _cut(old: Mapping[str, Capacity], shares: Collection[str], whole: Mapping[st
 
 
 def is_by_hand(text: str) -> bool:
-    """Whether a person may have written this capacity: a controller's has four decimals, or any whole MiB.
+    """Return whether a person may have written this capacity; a controller writes four decimals, or any whole MiB.
 
-    So has a part like 100 / 7 that a person writes out. A person's memory has a unit, or is a multiple of 50 or 64 MiB.
+    A fraction such as 100 / 7, written out, counts as a person's. A person's memory has a unit, or is a multiple of 50
+    or 64 MiB.
     """
     if text.strip().startswith("["):
         return _amounts_by_hand(text)
@@ -347,7 +351,7 @@ def is_by_hand(text: str) -> bool:
     decimals = len(number.partition(".")[2])
     if decimals <= 2 or decimals != len(_decimal(value).partition(".")[2]):
         return True
-    # A count of 0 would match every value next to 0, such as the smallest share that a controller writes.
+    # A count of 0 would match every value near 0, such as the smallest share that a controller writes.
     parts = ((whole, round(value * whole / 100)) for whole in range(3, 17))
     return any(count > 0 and abs(value - count * 100 / whole) <= 10.0**-decimals for whole, count in parts)
 
@@ -363,7 +367,7 @@ def _amounts_by_hand(text: str) -> bool:
 def _apportion_within(
     units: int, shares: Mapping[str, float], least: Mapping[str, int], most: Mapping[str, int]
 ) -> dict[str, int]:
-    """Whole units as `_apportion` gives them, none more than its most as far as the others can take the rest."""
+    """Apportion units as `_apportion` does, but none above its maximum, as far as the others can take the rest."""
     held: dict[str, int] = {}
     while open_ := {path: share for path, share in shares.items() if path not in held}:
         needs = sum(least.get(path, 1) for path in open_)
@@ -379,7 +383,7 @@ def _apportion_within(
 
 
 def _apportion(units: int, shares: Mapping[str, float], least: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Whole units in the ratio of the shares by the largest remainder, each its least (one) at least; ties in order."""
+    """Apportion whole units in the ratio of the shares by the largest remainder, at least one each; ties in order."""
     whole = sum(shares.values())
     exact = {path: share / whole * units for path, share in shares.items()}
     given = {path: math.floor(part) for path, part in exact.items()}
@@ -396,5 +400,5 @@ def _apportion(units: int, shares: Mapping[str, float], least: Mapping[str, int]
 
 
 def _decimal(value: float) -> str:
-    """Without an exponent, which not every version of Hadoop reads here."""
+    """Format without an exponent, which not every version of Hadoop can read here."""
     return f"{value:.6f}".rstrip("0").rstrip(".") or "0"

@@ -1,7 +1,7 @@
 """Properties of a Hadoop configuration, read as ``org.apache.hadoop.conf.Configuration`` reads them.
 
 Names may lack the Capacity Scheduler's prefix: `Settings` adds it. Numbers and flags are converted as Hadoop's getters
-do it; what they throw on is a ValueError here.
+do it; where these throw, ValueError is raised.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from harness.yarn.fair.javanum import parse_boolean, parse_double, parse_float, 
 
 _VARIABLE = re.compile(r"\$\{([^{}$\s]+)\}")
 _HEXADECIMAL = re.compile(r"[+-]?[0-9a-fA-F]+")
-#: Substitutions after which Hadoop gives up.
+#: Number of substitutions after which Hadoop gives up.
 _MOST_SUBSTITUTIONS = 20
 
 
 class Unknown(ValueError):
-    """A value that depends on what is not in the configuration: a system property or an environment variable."""
+    """A value that depends on something outside the configuration: a system property or an environment variable."""
 
 
 class Settings:
@@ -29,7 +29,7 @@ class Settings:
     Parameters
     ----------
     values : full name of each property -> its text, as the file has it.
-    site : properties of yarn-site.xml, which hold where the file says nothing.
+    site : properties of yarn-site.xml, which apply if the file does not set them.
     """
 
     def __init__(self, values: Mapping[str, str], site: Mapping[str, str] | None = None) -> None:
@@ -37,20 +37,20 @@ class Settings:
 
     @cached_property
     def own(self) -> dict[str, str]:
-        """The Capacity Scheduler's properties without their prefix -> their text, unsubstituted."""
+        """Return the Capacity Scheduler's properties without their prefix -> their text, unsubstituted."""
         return {name[len(PREFIX) :]: text for name, text in self.values.items() if name.startswith(PREFIX)}
 
     def raw(self, key: str) -> str | None:
-        """A property's text as written; None where it is not set."""
+        """Return a property's text as written; None if it is not set."""
         return self.values.get(key) if key.startswith("yarn.") else self.own.get(key)
 
     def get(self, key: str, default: str | None = None) -> str | None:
-        """A property's text with references to other properties replaced (``Configuration.get``)."""
+        """Return a property's text with references to other properties replaced (``Configuration.get``)."""
         text = self.raw(key)
         return default if text is None else self.substitute(text)
 
     def substitute(self, text: str) -> str:
-        """The text with ``${name}`` replaced. Raises Unknown where a name is none of the configuration's."""
+        """Return the text with ``${name}`` replaced. Raises Unknown for a name outside the configuration."""
         if "${" not in text:
             return text
         for _ in range(_MOST_SUBSTITUTIONS):
@@ -64,7 +64,7 @@ class Settings:
         raise ValueError(f"{text[:60]!r} refers to other properties too deeply")
 
     def trimmed(self, key: str) -> str | None:
-        """A property's text without white space at its ends; None where it is not set."""
+        """Return a property's text without surrounding white space; None if it is not set."""
         text = self.get(key)
         return None if text is None else trim(text)
 
@@ -84,7 +84,7 @@ class Settings:
         return default if text is None else parse_float(text)
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """``Configuration.getBoolean``: any other text than true and false is the default."""
+        """``Configuration.getBoolean``: any text other than true and false gives the default."""
         if self.raw(key) is None:  # nearly always
             return default
         try:
@@ -93,7 +93,7 @@ class Settings:
             return default
 
     def names(self, key: str) -> list[str]:
-        """``Configuration.getStrings``, each name trimmed: parts between commas; empty parts are dropped."""
+        """``Configuration.getStrings``, each name trimmed: parts between commas, without empty parts."""
         try:
             text = self.get(key) or ""
         except ValueError:
@@ -101,7 +101,7 @@ class Settings:
         return [trim(part) for part in text.split(",") if part]
 
     def strings(self, key: str) -> list[str]:
-        """``Configuration.getTrimmedStrings``: trimmed parts between commas; empty ones at the end are dropped."""
+        """``Configuration.getTrimmedStrings``: trimmed parts between commas, without empty ones at the end."""
         try:
             text = trim(self.get(key) or "")
         except ValueError:
@@ -117,7 +117,7 @@ class Settings:
         return default if text is None else parse_double(text)
 
     def collection(self, key: str) -> list[str]:
-        """``Configuration.getTrimmedStringCollection``: trimmed parts between commas, each once, no empty ones."""
+        """``Configuration.getTrimmedStringCollection``: distinct trimmed parts between commas, without empty ones."""
         text = self.get(key) or ""
         return [part for part in dict.fromkeys(trim(part) for part in re.split(r"\s*[,\n]\s*", trim(text))) if part]
 

@@ -1,7 +1,7 @@
-"""Where an RM keeps the Capacity Scheduler's configuration: a file that it reads when told, or its own store.
+"""Storage of the Capacity Scheduler's configuration: a file that the RM reads on request, or the RM's own store.
 
-Two kinds behind one seam. `read` gives all properties and a mark of the moment; `write` changes some of them, and finds
-somebody else's change since that mark. A file is replaced whole or not at all; a store takes all queues in one call
+Both have one interface. `read` returns all properties and a version mark; `write` changes some of them, and detects
+other people's changes since that mark. A file is replaced whole or not at all; a store takes all queues in one call
 (``PUT /ws/v1/cluster/scheduler-conf``) and refuses them together.
 """
 
@@ -21,50 +21,56 @@ from harness.yarn.http import HttpClient
 from harness.yarn.rmclient import RmClient
 
 _PATH = "/ws/v1/cluster/scheduler-conf"
-#: More properties than any store holds; a hostile answer has no end.
+#: Upper limit of a store's properties, because a hostile answer may be endless.
 MOST_PROPERTIES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """All properties at one moment. ``mark`` tells two moments apart: the file's bytes, the store's version."""
+    """All properties at one moment.
+
+    ``mark`` distinguishes versions: the file's bytes, or the store's version number.
+    """
 
     values: Mapping[str, str]
     mark: Any
 
 
 class ConfigurationSource(ABC):
-    """Where the properties are. ``name`` is how messages call it."""
+    """The storage of the properties. ``name`` is its name in messages."""
 
     name: str
-    #: Called before what a ResourceManager itself keeps is read or changed: raises where it is another cluster's.
+    #: Called before the ResourceManager's own store is read or changed; raises if it belongs to another cluster.
     recognise: Callable[[], None] = staticmethod(always)
 
     @abstractmethod
     def read(self) -> Configuration:
-        """All properties. InputError, Unreachable."""
+        """Read all properties. Raises InputError, Unreachable."""
 
     @abstractmethod
     def write(
         self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
     ) -> Configuration:
-        """Sets these properties (None: removes) if nobody has changed anything since ``before``; what is there then.
+        """Set these properties (None removes one) if nobody has changed anything since ``before``.
 
-        ``still`` is called just before, and raises where they must not be set any more.
-        FileChanged where somebody has, Refused where the RM refuses: nothing is changed then. InputError, Unreachable.
+        Return the new state.
+
+        ``still`` is called just before, and raises if the properties must not be set any more. Raises FileChanged if
+        somebody has changed something, and Refused if the RM refuses; nothing is changed then. Also raises InputError,
+        Unreachable.
         """
 
     @abstractmethod
     def load(self, client: RmClient) -> None:
-        """Makes the RM go by what was written."""
+        """Make the RM load what was written."""
 
     @abstractmethod
     def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
-        """What a person compares: before and after, as text."""
+        """Return the text before and after, for a person to compare."""
 
 
 class FileSource(ConfigurationSource):
-    """``capacity-scheduler.xml``, here, over SFTP or WebHDFS; the RM reads it at ``refreshQueues``."""
+    """``capacity-scheduler.xml``, local, over SFTP or WebHDFS; the RM reads it at ``refreshQueues``."""
 
     def __init__(self, store: ConfigStore) -> None:
         self.store, self.name = store, store.name
@@ -96,9 +102,9 @@ class FileSource(ConfigurationSource):
 class StoreSource(ConfigurationSource):
     """The RM's own store (``yarn.scheduler.configuration.store.class`` memory, leveldb, zk or fs), over REST.
 
-    A store has no "only if unchanged", so the version is asked before and after: a step of more than one is another
-    writer's. What he set in properties that are not ours stays; where it was one of ours, `FileChanged` says so. A
-    release of Hadoop without versions is asked for all properties instead.
+    A store cannot write "only if unchanged", so the version is requested before and after: a step of more than one
+    reveals another writer. Other people's changes of other properties stay; a change of one of the written properties
+    raises `FileChanged`. If a Hadoop release has no versions, all properties are compared instead.
     """
 
     def __init__(self, http: HttpClient) -> None:
@@ -118,19 +124,19 @@ class StoreSource(ConfigurationSource):
         if not any(name.startswith(f"{PREFIX}root.") for name in values):
             raise BadAnswer("no queue in the scheduler's configuration", where=answer.url)
         if self.http.current != base:
-            # The RM that was recognised became a standby since, and another one has answered.
+            # The recognised RM has become a standby since, and another one has answered.
             self.recognise()
         return Configuration(values, version)
 
     def _version(self) -> int | None:
-        """The store's version; None where this release of Hadoop has no such call."""
+        """Return the store's version; None if this Hadoop release has no such call."""
         try:
             answer = self.http.request("GET", f"{_PATH}/version", repeatable=True)
         except Refused as error:
             if error.status == 404:
                 return None
             raise
-        # Since Hadoop 3.5 (Jersey 2) the object is wrapped and its number an integer, before it is a text.
+        # Since Hadoop 3.5 (Jersey 2) the number is an integer in an object; before, it is a text.
         fields = Fields(answer.document, answer.url, "answer")
         if isinstance(answer.document, dict) and "configversion" in answer.document:
             fields = Fields(answer.document["configversion"], answer.url, "answer.configversion")
@@ -145,14 +151,15 @@ class StoreSource(ConfigurationSource):
             return before
         self.recognise()
         base, now = self.http.current, before
-        # With a version that counts every change nothing else is to be asked: a configuration is long.
+        # With a version that counts every change, no further request is needed, which saves reading a long
+        # configuration.
         if before.mark is None or self._version() != before.mark:
             now = self.read()
             base = self.http.current
         if now.mark != before.mark or any(now.values.get(name) != before.values.get(name) for name in wanted):
             raise self._changed("since it was read; the next round starts from it")
         still()
-        # Without failover: an RM that was not recognised changes nothing.
+        # Without failover: an RM that was not recognised must not be changed.
         answer = self.http.request("PUT", _PATH, body=_body(wanted), repeatable=False, words=True, only=base)
         if "successfully" not in str(answer.document):
             raise BadAnswer(f"not taken: {str(answer.document)[:200]!r}", where=answer.url)
@@ -170,7 +177,7 @@ class StoreSource(ConfigurationSource):
         return FileChanged(f"somebody else changed it {when}", where=self.name, hint="look who else writes it")
 
     def load(self, client: RmClient) -> None:
-        """Nothing is to be done: the scheduler takes a change before it answers."""
+        """No-op: the scheduler applies a change before it answers."""
 
     def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
         """Return the configuration before and after the changes, as text."""
@@ -183,7 +190,7 @@ class StoreSource(ConfigurationSource):
 
 
 def _body(changes: Mapping[str, str | None]) -> dict[str, Any]:
-    """The call's document: queues' properties under their queue, the others as global ones."""
+    """Return the body of the call: queues' properties under their queue, the others as global ones."""
     queues: dict[str, list[dict[str, str | None]]] = {}
     for name, value in changes.items():
         if not name.startswith(f"{PREFIX}root."):
@@ -194,7 +201,7 @@ def _body(changes: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def open_source(client: RmClient, store: ConfigStore | None) -> ConfigurationSource:
-    """The file that is given; else the RM's store. InputError where there is neither."""
+    """Open the given file, or else the RM's store. Raises InputError if there is neither."""
     if store is not None:
         return FileSource(store)
     source = StoreSource(client.rest.http)

@@ -1,7 +1,7 @@
-"""What a policy's plan is in a Capacity Scheduler's properties: one definition, for a real RM and for the simulator.
+"""Converts a policy's plan to a Capacity Scheduler's properties; shared by real RMs and the simulator.
 
-Weights become capacities of the kind that stands there, minimum shares larger capacities (and priorities, where these
-order the queues), maximum shares maximum capacities. What the Capacity Scheduler cannot express is named.
+Weights become capacities of the present type, minimum shares become larger capacities (and priorities, if these order
+the queues), maximum shares become maximum capacities. What the Capacity Scheduler cannot express is reported.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ CAPACITY, MAXIMUM, PRIORITY = "capacity", "maximum-capacity", "priority"
 #: The properties of a queue that a controller may write.
 WRITTEN = (CAPACITY, MAXIMUM, PRIORITY)
 _CALCULATOR = f"{PREFIX}resource-calculator"
-#: Of a parent's share, what queues that no minimum share lifts keep among them at least.
+#: The fraction of a parent's share that queues without a minimum share keep together at least.
 _ROOM = 0.1
-#: The same where they have minimum shares of next to nothing: one unit of a percentage.
+#: The same if their minimum shares are almost zero: one unit of a percentage.
 _LEAST_ROOM = PERCENT_UNIT / 100.0
 
 
 def counts_dominant(settings: Mapping[str, str]) -> bool:
-    """Whether the Capacity Scheduler compares dominant shares with these properties (with their prefix).
+    """Return whether the Capacity Scheduler compares dominant shares with these properties (with their prefix).
 
-    Hadoop's ``DefaultResourceCalculator``, which is also the default, counts memory alone. A calculator of somebody
-    else is taken for a dominant one if its name says so.
+    Hadoop's ``DefaultResourceCalculator``, which is also the default, counts memory only. A third-party calculator
+    counts as dominant if its name says so.
     """
     return "Dominant" in (settings.get(_CALCULATOR) or "")
 
@@ -37,24 +37,24 @@ def counts_dominant(settings: Mapping[str, str]) -> bool:
 def moved_resources(settings: Mapping[str, str]) -> tuple[str, ...]:
     """Return which absolute resources follow shares with these properties (with their prefix).
 
-    They are those that the scheduler compares queues by, and that accounts are of. A guarantee of GPUs, or of vcores
-    where memory alone is counted, is no part of what is owed.
+    These are the resources by which the scheduler compares queues and which the accounts count. A guarantee of GPUs, or
+    of vcores if only memory is counted, is not part of the debts.
     """
     return ("memory", "vcores") if counts_dominant(settings) else ("memory",)
 
 
 @dataclass(slots=True)
 class Wanted:
-    """The properties that a plan comes to.
+    """The properties that result from a plan.
 
     Parameters
     ----------
     values
         Queue -> key of a property -> text to be written.
     in_force
-        Queue -> the capacity that it then has, as a number.
+        Queue -> its resulting capacity, as a number.
     problems
-        What of the plan cannot be written, in words.
+        Descriptions of the parts of the plan that cannot be written.
     """
 
     values: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -73,9 +73,9 @@ class Steering:
     settings
         All properties, with their prefix.
     originals
-        The administrator's texts, queue -> key -> text (None: not there), where they are not those of ``settings``.
+        The administrator's texts that differ from ``settings``: queue -> key -> text (None: not there).
     cluster
-        What the cluster has; nothing as long as that is unknown.
+        The cluster's resources; zero while unknown.
     """
 
     tree: Mapping[str, CapacityQueue]
@@ -85,16 +85,16 @@ class Steering:
     source: str
 
     def text(self, path: str, key: str) -> str | None:
-        """The administrator's text."""
+        """Return the administrator's text of a property."""
         known = self.originals.get(path, {})
         return known[key] if key in known else self.settings.get(f"{PREFIX}{path}.{key}")
 
     def capacity(self, path: str) -> Capacity:
-        """The administrator's capacity of a queue."""
+        """Return the administrator's capacity of a queue."""
         return read_capacity(self.text(path, CAPACITY), f"{self.source}: {path}")
 
     def most(self, path: str) -> float:
-        """The part of the cluster that the administrator lets a queue have at most."""
+        """Return the fraction of the cluster that the administrator's maximum allows a queue."""
         part, at = 1.0, path
         while at != ROOT:
             text = self.text(at, MAXIMUM)
@@ -105,7 +105,7 @@ class Steering:
         return part
 
     def wanted(self, plan: Attributes) -> Wanted:
-        """The properties with this plan."""
+        """Return the properties for this plan."""
         found = Wanted()
         self._capacities(plan, found)
         self._priorities(plan, found)
@@ -146,20 +146,21 @@ class Steering:
     def _limits(self, parent: CapacityQueue, plan: Attributes) -> dict[str, Capacity]:
         """Return the administrator's maximum capacities of a parent's children, which bound what can be written.
 
-        Hadoop refuses absolute resources above the maximum, and of a percentage above it a queue cannot use the rest.
-        Children whose maximum the plan sets are left out: that is written with the capacity, and never below it.
+        Hadoop refuses absolute resources above the maximum, and a queue cannot use the part of a percentage above it.
+        Children whose maximum the plan sets are left out: that maximum is written with the capacity, and never below
+        it.
         """
         planned = {child for child in parent.children if plan.max_shares.get(child, UNBOUNDED) != UNBOUNDED}
         found = {child: read_maximum(self.text(child, MAXIMUM)) for child in parent.children if child not in planned}
         return {child: limit for child, limit in found.items() if limit is not None}
 
     def _leaves(self, path: str) -> int:
-        """How many leaves there are at and below a queue."""
+        """Return the number of leaves at and below a queue."""
         children = self.tree[path].children
         return sum(map(self._leaves, children)) if children else 1
 
     def moved(self) -> tuple[str, ...]:
-        """Which absolute resources follow shares (`moved_resources`)."""
+        """Return the absolute resources that follow shares (`moved_resources`)."""
         return moved_resources(self.settings)
 
     def _priorities(self, plan: Attributes, found: Wanted) -> None:
@@ -176,7 +177,7 @@ class Steering:
                     found.put(child, PRIORITY, str(above))
 
     def _ordered_by_priority(self, path: str) -> bool:
-        """Whether a parent's children are; a parent that does not say so does as the one above it."""
+        """Return whether a parent orders its children by priority; the setting is inherited."""
         text = self.settings.get(f"{PREFIX}{path}.ordering-policy")
         if text is None and path != ROOT:
             return self._ordered_by_priority(path.rpartition(".")[0])
@@ -189,7 +190,7 @@ class Steering:
             return 0
 
     def _guaranteed(self, path: str, new: Mapping[str, Capacity]) -> int:
-        """What a parent is guaranteed of the cluster's memory, MiB, by these capacities."""
+        """Return a parent's guarantee of the cluster's memory, MiB, under these capacities."""
         part, at = 1.0, path
         while at != ROOT:
             above = self.tree[at].parent or ROOT
@@ -199,9 +200,9 @@ class Steering:
         return int(self.cluster.memory_mb * part)
 
     def _maximum(self, path: str, most: Resource, all_: Mapping[str, Resource], found: Wanted) -> str | None:
-        """A maximum share as a percentage of the parent's maximum, or of absolute resources; None: as it is.
+        """Return a maximum share as a percentage of the parent's maximum, or as absolute resources; None: unchanged.
 
-        Hadoop refuses one that is below the queue's capacity, and ignores a percentage beside absolute resources.
+        Hadoop refuses a maximum below the queue's capacity, and ignores a percentage beside absolute resources.
         """
         planned = found.values.get(path, {}).get(CAPACITY)
         capacity = self.capacity(path) if planned is None else read_capacity(planned, path)
@@ -227,11 +228,11 @@ class Steering:
 
 
 def lifted(weights: Mapping[str, float], least: Mapping[str, float]) -> dict[str, float]:
-    """Siblings' weights with which each queue is guaranteed its least part of the parent, where it has one.
+    """Return siblings' weights that guarantee each queue its minimum fraction of the parent, if it has one.
 
-    The Fair Scheduler serves a queue below its minimum share first. Here a larger capacity does it: who holds less than
-    the guarantee comes before those who hold more than theirs. The others keep their ratio, and something among them.
-    Parts that sum to more than there is are cut in proportion.
+    The Fair Scheduler serves a queue below its minimum share first. Here a larger capacity has this effect: a queue
+    below its guarantee precedes queues above theirs. The other queues keep their ratio and a small part. Fractions that
+    sum to more than 1 are scaled down.
     """
     whole = sum(weights.values())
     parts = {path: weight / whole for path, weight in weights.items()}

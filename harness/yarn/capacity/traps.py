@@ -1,7 +1,7 @@
-"""What would go wrong when this cluster's shares are steered, each with the line that mends it.
+"""Dangers of steering this cluster's shares, each with the setting that removes it.
 
-Pure: of the scheduler's properties, the RM's own (``/conf``) and its queue tree. Facts: Hadoop 3.3.6, 3.4.2 and 3.5.0,
-each shown on a real ResourceManager by the tests (harm, then its absence).
+Pure functions of the scheduler's properties, the RM's own (``/conf``) and its queue tree. Applies to Hadoop 3.3.6,
+3.4.2 and 3.5.0; tests show each danger on a real ResourceManager, and its absence after the change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from harness.yarn.fair.preemption import queues_that_starve
 from harness.yarn.releases import ASSUMED, ASYNCHRONOUS_SINCE, asynchronous_by_default
 
 _GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
-#: Switches of preemption by other rules than guarantees.
+#: Switches of preemption by rules other than guarantees.
 _BY_OTHER_RULES = (
     f"{OF_PREEMPTION}intra-queue-preemption.enabled",
     f"{OF_PREEMPTION}preemption-to-balance-queue-after-satisfied.enabled",
@@ -51,9 +51,9 @@ _MODERN = (3, 4)
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """One danger. ``name`` is how a configuration accepts it; ``blocking``: nothing is written unless it does.
+    """One danger. ``name``: how a configuration accepts it; ``blocking``: nothing is written unless it is accepted.
 
-    ``preemption``: shares stay where this rule hardly takes anything for them, unless it is accepted.
+    ``preemption``: a rule; unless the trap is accepted, shares are bounded so that this rule takes hardly anything.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Trap:
     preemption: PreemptionRule | None = None
 
     def line(self) -> str:
-        """For a person: what, and how to mend it."""
+        """Describe the danger, and how to remove it, for a person."""
         until = f"; until then nothing is written (or `accept: [{self.name}]`)" if self.blocking else ""
         return f"{self.name}: {self.what}; {self.hint}{until}"
 
@@ -74,9 +74,9 @@ def find_traps(
     tree: Mapping[str, CapacityQueue],
     hadoop: tuple[int, int] = ASSUMED,
 ) -> tuple[Trap, ...]:
-    """The traps of one cluster, blocking ones first.
+    """Return the traps of one cluster, blocking ones first.
 
-    values : the scheduler's properties. site : the RM's own; None where it does not show them, {} where no RM is asked.
+    values : the scheduler's properties. site : the RM's own; None if it does not show them, {} if no RM is asked.
     tree : its queues. hadoop : the RM's release.
     """
     found = [*_of_queues(values, tree, hadoop), *_of_the_rm(values, site, tree, hadoop)]
@@ -84,23 +84,23 @@ def find_traps(
 
 
 def preemption_bound(traps: Iterable[Trap], accepted: Collection[str] = ()) -> PreemptionRule | None:
-    """Return the rule that `enforce` keeps shares within; None: they go where a policy has them.
+    """Return the preemption rule that bounds the shares of `enforce`; None: shares are the policy's.
 
     Parameters
     ----------
     traps
-        Of the cluster.
+        The traps of the cluster.
     accepted
-        Names of those that are accepted.
+        Names of the accepted traps.
     """
     open_ = (trap for trap in traps if trap.name not in accepted)
     return next((trap.preemption for trap in open_ if trap.preemption is not None), None)
 
 
 def fair_traps(hadoop: tuple[int, int], site: Mapping[str, str] | None, file: AllocationFile) -> tuple[Trap, ...]:
-    """Those of a Fair Scheduler of that release.
+    """Return the traps of a Fair Scheduler of a release.
 
-    site : the RM's own properties; None where it does not show them. file : its allocation file.
+    site : the RM's own properties; None if it does not show them. file : its allocation file.
     """
     found = []
     if hadoop < _MODERN:
@@ -124,7 +124,7 @@ def preemption_is_on(
     tree: Mapping[str, CapacityQueue],
     hadoop: tuple[int, int] = ASSUMED,
 ) -> bool:
-    """Whether a Capacity Scheduler's preemption runs and is not closed to all leaf queues.
+    """Return whether a Capacity Scheduler's preemption runs and is enabled for some leaf queue.
 
     The parameters are those of `find_traps`.
     """
@@ -135,8 +135,8 @@ def preemption_is_on(
 def _closed(
     values: Mapping[str, str], site: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]
 ) -> bool:
-    """Whether nothing is preempted from any leaf queue, those included that the scheduler may create."""
-    # Whether a file's values or yarn-site's win is not known here: each leaf is closed whichever it is.
+    """Return whether preemption is disabled for every leaf queue, including those that the scheduler may create."""
+    # It is unknown here whether the file or yarn-site.xml takes precedence: every leaf must be disabled in both cases.
     for properties in ({**site, **values}, {**values, **site}):
         queues = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
         found = queues_disabled(queues, [*tree] or [ROOT], monitors=True)
@@ -150,14 +150,14 @@ def _closed(
 
 @dataclass(frozen=True, slots=True)
 class _Leaves:
-    """A leaf queue, or the leaf queues that a parent auto-creates, with the places of their settings.
+    """A leaf queue, or the leaf queues that a parent auto-creates, with the prefixes of their settings.
 
     path
         The leaf, or the parent.
     places
-        Prefixes of their settings, without the scheduler's own prefix; the first place that has a setting decides.
+        Prefixes of their settings, without the scheduler's own prefix; the first prefix with a setting decides.
     factor, masters
-        Defaults of the user-limit-factor and of the part for ApplicationMasters. None: the scheduler's own default.
+        Defaults of the user-limit-factor and of the fraction for ApplicationMasters. None: the scheduler's own default.
     """
 
     path: str
@@ -179,17 +179,18 @@ class _Leaves:
         return default if name is None else _read(_text(values, name), default, parse_float)
 
     def masters_part(self, values: Mapping[str, str]) -> float:
-        """Return the part of the queue's resources that ApplicationMasters may hold."""
+        """Return the fraction of the queue's resources that ApplicationMasters may hold."""
         common = _read(_text(values, f"{PREFIX}{_MASTERS}"), 0.1, parse_float) if self.masters is None else self.masters
         return self.number(values, _MASTERS, common)
 
 
 def _leaves(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]) -> list[_Leaves]:
-    """All leaves that the configuration names or has created, in order.
+    """Return all leaves that the configuration names or that were created, in order.
 
     A leaf that is created the legacy way has the settings of its parent's ``leaf-queue-template``, and the defaults of
-    any other leaf (``ManagedParentQueue``). One of the newer way has those of ``leaf-template`` and ``template``, and
-    else no limit of a user and the whole queue for masters (``AbstractLeafQueue.parseAndSetDynamicTemplates``).
+    any other leaf (``ManagedParentQueue``). A leaf created the newer way has the settings of ``leaf-template`` and
+    ``template``, otherwise no user limit and the whole queue for AMs
+    (``AbstractLeafQueue.parseAndSetDynamicTemplates``).
     """
     found = []
     for queue in tree.values():
@@ -198,7 +199,7 @@ def _leaves(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop
                 found.append(_Leaves(queue.path, (queue.path,)))
         elif flag(values, f"{queue.path}.auto-create-child-queue.enabled"):
             found.append(_Leaves(queue.path, (f"{queue.path}.leaf-queue-template",)))
-        elif hadoop >= _MODERN:  # no release before knows this way
+        elif hadoop >= _MODERN:  # earlier releases lack this way
             way = f"{queue.path}.auto-queue-creation-v2"
             found.append(_Leaves(queue.path, (f"{way}.leaf-template", f"{way}.template"), factor=-1.0, masters=1.0))
     return found
@@ -280,7 +281,7 @@ def _of_the_rm(
     if preemption_is_on(values, site, tree, hadoop):
         yield _preemption(values, site, on, "preemption is on, and kills running containers by the shares")
     elif shown is None and not _closed(values, {}, tree, hadoop):
-        # Its own properties decide, and they are not seen: steering must not depend on that it is off.
+        # Its own properties decide, but are not visible: steering must not depend on this being off.
         yield _preemption(values, site, on, f"{_UNSEEN}, by which running containers would be killed by the shares")
     managed = [path for path in tree if on(f"{PREFIX}{path}.auto-create-child-queue.enabled")]
     if managed and on(ENABLE) and may_run_monitor(values, site, QUEUE_MANAGEMENT):
@@ -326,7 +327,7 @@ def _of_the_rm(
             "the store's log of changes outgrows ZooKeeper's largest node (jute.maxbuffer) and hangs the RM's API",
             f"set {_MAX_LOGS} to 0",
         )
-    # The RM asks yarn.admin.acl alone who may change its queues, whether or not yarn.acl.enable is on.
+    # Only yarn.admin.acl decides who may change the RM's queues, whether or not yarn.acl.enable is on.
     if site and "*" in site.get("yarn.admin.acl", "*"):
         off = "yarn.admin.acl is *" if on("yarn.acl.enable") else "access control is off (yarn.acl.enable)"
         yield Trap(
@@ -338,8 +339,8 @@ def _of_the_rm(
 
 
 def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable[[str], bool], what: str) -> Trap:
-    """The trap of preemption: it blocks where it kills by another rule than queues' guarantees."""
-    # These belong to the ordering policy of a parent, the others to the monitor.
+    """Return the trap of preemption; it blocks if preemption follows rules other than queues' guarantees."""
+    # These keys belong to the ordering policy of a parent, the others to the monitor.
     by_priority = [name for name in (*values, *site) if name.endswith(_BY_PRIORITY)]
     others = [name for name in (*_BY_OTHER_RULES, *by_priority) if on(name)]
     if others:
@@ -347,7 +348,7 @@ def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable
         return Trap("preemption", f"{what}, also by {others[0]}", f"{off}, or {others[0]}")
 
     def least(name: str, default: float, parse: Callable[[str], float]) -> float:
-        # Of a file's and the ResourceManager's own value it is not known here which one counts.
+        # It is unknown here whether the value of the file or of the ResourceManager applies.
         name = f"{OF_PREEMPTION}{name}"
         texts = [_text(values, name, site), _text(site, name, values)]
         return min((_read(text, default, parse) for text in texts if text is not None), default=default)
@@ -366,14 +367,15 @@ def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable
 
 
 def _is_on(values: Mapping[str, str], site: Mapping[str, str], name: str, default: bool = False) -> bool:
-    # A file's values win over yarn-site's (FileBasedCSConfigurationProvider adds the file last), yarn-site's over a
-    # store's (MutableCSConfigurationProvider). Which it is is not known here: what is on in either counts.
+    # A file's values override yarn-site's (FileBasedCSConfigurationProvider adds the file last), yarn-site's override a
+    # store's (MutableCSConfigurationProvider). Which case applies is unknown here, so a switch that is on in either
+    # counts.
     texts = [text for text in (_text(site, name, values), _text(values, name, site)) if text]
     return any(parse_boolean(text.strip(), default) for text in texts or [""])
 
 
 def _text(values: Mapping[str, str], name: str, beside: Mapping[str, str] | None = None) -> str | None:
-    """``Configuration.get``: with what references (``${name}``) stand for, in these values or in those beside them."""
+    """``Configuration.get``: replace references (``${name}``) by these values or the second ones."""
     text = values.get(name)
     if text is None or "${" not in text:
         return text
@@ -385,7 +387,8 @@ def _text(values: Mapping[str, str], name: str, beside: Mapping[str, str] | None
 def _read(text: str | None, default: float, parse: Callable[[str], float]) -> float:
     """Return a number as one of Hadoop's getters parses it; the default where there is no text.
 
-    A text that Hadoop cannot read is in force nowhere: with it no ResourceManager starts. Then the default stands in.
+    A text that Hadoop cannot read is never in force, because no ResourceManager starts with it; the default is
+    returned.
     """
     try:
         return default if text is None else parse(trim(text))
@@ -394,13 +397,13 @@ def _read(text: str | None, default: float, parse: Callable[[str], float]) -> fl
 
 
 def _double(text: str) -> float:
-    """``Configuration.getDouble``; a NaN, of which no comparison holds, is 0."""
+    """``Configuration.getDouble``; NaN, for which every comparison is false, becomes 0."""
     found = parse_double(text)
     return 0.0 if math.isnan(found) else found
 
 
 def _long(text: str) -> int:
-    """``Configuration.getInt`` and ``getLong``, also of hexadecimal digits."""
+    """``Configuration.getInt`` and ``getLong``, including hexadecimal digits."""
     return integer_of(text, parse_long)
 
 

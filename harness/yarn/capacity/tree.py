@@ -1,7 +1,7 @@
 """A Capacity Scheduler's configuration as a queue tree in YAML, and back: Hadoop's own settings, queue by queue.
 
-Beside the tree in the Fair Scheduler's terms (`harness.yarn.fair.tree`), which both schedulers' files can be rendered
-from, this one says everything that a ``capacity-scheduler.xml`` can say, and nothing is converted.
+Unlike the tree in the Fair Scheduler's terms (`harness.yarn.fair.tree`), from which both schedulers' files can be
+rendered, this tree can express everything in a ``capacity-scheduler.xml`` without conversion.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.model.queues import ROOT
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.capacity.queues import MAX_DEPTH
 
-#: What a tree's top level may have.
+#: The allowed keys at a tree's top level.
 _KEYS = ("scheduler", "settings", "root", "queues", "properties")
 _CHILDREN = "children"
 _QUEUES = "queues"
@@ -27,12 +27,12 @@ def is_capacity_tree(data: object) -> bool:
 
 
 def capacity_tree_of(values: Mapping[str, str], *, source: str) -> dict[str, Any]:
-    """The queue tree of a Capacity Scheduler's properties, as plain data.
+    """Return the queue tree of a Capacity Scheduler's properties, as plain data.
 
     Parameters
     ----------
     values : full name of each property -> its text.
-    source : what to call them in messages.
+    source : name of their source in messages.
 
     Returns
     -------
@@ -42,7 +42,7 @@ def capacity_tree_of(values: Mapping[str, str], *, source: str) -> dict[str, Any
     Raises
     ------
     InputError
-        Queues that are named twice, or in a circle, or by a name with a dot.
+        Queues that are named twice, form a cycle, or have a dot in their name.
     """
     own = {name.removeprefix(PREFIX): text for name, text in values.items() if name.startswith(PREFIX)}
     if _QUEUES in own:
@@ -89,14 +89,14 @@ def capacity_tree_of(values: Mapping[str, str], *, source: str) -> dict[str, Any
 
 
 def read_capacity_tree(data: Any, where: Callable[[KeyPath], str]) -> dict[str, str]:
-    """The properties that a queue tree in the Capacity Scheduler's terms describes, by their full names.
+    """Return the properties that a queue tree in the Capacity Scheduler's terms describes, by their full names.
 
     Parameters
     ----------
     data : plain data, without cycles.
-    where : tells ``file:line`` of a key path.
+    where : returns ``file:line`` of a key path.
 
-    Raises InputError naming file, line and key. Whether Hadoop takes the properties is not asked here.
+    Raises InputError naming file, line and key. Does not check whether Hadoop accepts the properties.
     """
     for key in data:
         if key not in _KEYS:
@@ -155,7 +155,7 @@ def _texts(settings: Any, where: Callable[[KeyPath], str], at: tuple[Any, ...]) 
 
 
 def _scalar(text: str) -> str | int | float | bool:
-    """A text as the YAML value that is written as it."""
+    """Return a text as the YAML value that is written in the same way."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

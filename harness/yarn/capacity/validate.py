@@ -1,8 +1,8 @@
-"""What is wrong with a capacity-scheduler.xml, all of it, with lines: what the RM refuses, and what it says nothing of.
+"""Finds all mistakes in a capacity-scheduler.xml, with lines: what the RM refuses, and what it silently accepts.
 
-What it refuses is `loading`'s business, what it does as written but hardly as meant that of `advice`; here it is what
-the RM ignores, or reads otherwise. Facts: Hadoop 3.4.2 and 3.5.0, compared with its own classes by
-tests/oracle/test_capacity_files.py and test_capacity_loading.py.
+`loading` finds what the RM refuses, `advice` finds settings that work as written but are hardly meant; this module
+finds what the RM ignores or interprets differently. Follows Hadoop 3.4.2 and 3.5.0; compared with Hadoop's own classes
+by tests/oracle/test_capacity_files.py and test_capacity_loading.py.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ from harness.yarn.releases import LINES
 _ACL_CODES = ("YF216", "YF309")
 _HADOOP = "org.apache.hadoop."
 _OF_USERS = re.compile(r"user\.(?:.+\.)?max-parallel-apps")
-#: Lists that may have nothing in them.
+#: Lists that may be empty.
 _MAY_BE_EMPTY = frozenset(
     {"queue-mappings", "workflow-priority-mappings", "accessible-node-labels", "default-node-label-expression"}
 )
 #: A queue's capacity, in the default partition or in a label's.
 _OWN_CAPACITY = re.compile(r"(?:accessible-node-labels\.[^.]+\.)?capacity")
-#: Settings whose value is the name of a class, or of one of Hadoop's own.
+#: Settings whose value is a class name, of any class or only of Hadoop's own.
 _CLASSES = ("resource-calculator", "ordering-policy", "auto-create-child-queue.management-policy")
-#: What the RM refuses, and what is ignored and may be the reason.
+#: Codes of refusals, and of findings about ignored settings that may have caused them.
 _EFFECTS = ("YF110", "YF143", "YF144")
 _CAUSES = ("YF201", "YF202", "YF215")
-#: So many suggestions are tried on the whole configuration; further findings say what is wrong, and no more.
+#: At most this many suggestions are tried on the whole configuration; further findings have no suggestion.
 _MOST_TRIALS = 20
-#: More properties with the same wrong prefix than these are one finding.
+#: Properties with the same wrong prefix are joined in one finding if there are more than this.
 _FEW_NAMES = 2
-#: More queues of one parent than these that it does not name are one finding: its list of queues is at fault.
+#: Queues that their parent does not list are joined in one finding if there are more than this: the list is wrong.
 _FEW_QUEUES = 2
 
 
 def _without_misspelt_prefix(name: str) -> str:
-    """What follows the prefix of a property, where that is left out or misspelt; "" where it is another's."""
+    """Return what follows a missing or misspelt prefix of a property; "" if the prefix is another one."""
     if name.startswith(f"{ROOT}."):
         return name
     parts = name.split(".")
@@ -65,7 +65,7 @@ def _without_misspelt_prefix(name: str) -> str:
 
 
 def is_configuration(data: bytes) -> bool:
-    """Whether this is a Hadoop configuration file rather than an allocation file: by its outermost element."""
+    """Return whether this is a Hadoop configuration file rather than an allocation file, by its root element."""
     found = re.search(
         rb"<\s*([A-Za-z_][\w.-]*)", re.sub(rb"<!--.*?-->|<\?.*?\?>|<!.*?>", b"", data[:65_536], flags=re.S)
     )
@@ -79,13 +79,13 @@ def validate_properties(
     site: Mapping[str, str] | None = None,
     hadoop: tuple[int, int] | None = None,
 ) -> Verdict:
-    """Every mistake in a Capacity Scheduler's file. Nothing is raised for its content.
+    """Return every mistake in a Capacity Scheduler's file. Never raises because of the content.
 
     Parameters
     ----------
     data : the document.
-    source : what to call it in messages.
-    site : properties of yarn-site.xml; None where they are not known.
+    source : name of the document in messages.
+    site : properties of yarn-site.xml; None if they are not known.
     hadoop : the release that has to load it, as (3, 5); None: each line of releases in the table
         (`harness.yarn.releases.LINES`).
     """
@@ -96,7 +96,7 @@ def validate_properties(
 def validate_values(
     values: Mapping[str, str], *, source: str = "the configuration store", site: Mapping[str, str] | None = None
 ) -> Verdict:
-    """Every mistake in properties that are in no file: a finding's line is its property's position from 1."""
+    """Return every mistake in properties without a file: a finding's line is its property's position from 1."""
     return _verdict_of_values(_Check(site), values, source)
 
 
@@ -113,7 +113,7 @@ def _verdict_of_values(check: _Check, values: Mapping[str, str], source: str) ->
 
 @dataclass(frozen=True, slots=True)
 class _Rename:
-    """A property whose prefix is misspelt or left out: its name, the one that is likely meant, and its value."""
+    """A property with a misspelt or missing prefix: its name, the probably intended name, and its value."""
 
     spot: Spot
     name: str
@@ -122,7 +122,7 @@ class _Rename:
 
     @property
     def prefix(self) -> str:
-        """What is written in the place of the scheduler's prefix; "" where it is left out."""
+        """Return what is written in place of the scheduler's prefix; "" if it is missing."""
         rest = self.better.removeprefix(PREFIX)
         return (
             self.name.removesuffix(rest) if self.better.startswith(PREFIX) and self.name.endswith(rest) else self.name
@@ -132,24 +132,24 @@ class _Rename:
 class _Check(Check):
     """One check of a configuration.
 
-    ``joins``: whether to join findings that are one mistake. A check that is part of joining others does not.
+    ``joins``: whether to join findings with one cause. Checks that run as a part of joining do not.
     """
 
     def __init__(
         self, site: Mapping[str, str] | None, *, hadoop: tuple[int, int] | None = None, joins: bool = True
     ) -> None:
         super().__init__()
-        #: Hadoop's releases (of each line) that have to load it.
+        #: The Hadoop releases (one per line) that have to load it.
         self.releases = LINES if hadoop is None else (hadoop,)
         self.site, self.joins = None if site is None else Site.of(site), joins
-        #: Property in full -> its text, and the element that says it.
+        #: Full property name -> its text, and its element.
         self.values: dict[str, tuple[str, Element]] = {}
         self.final: set[str] = set()
         self.nodes: dict[str, Node] = {}
-        #: Properties that the RM refuses: nothing else is said of them.
+        #: Properties that the RM refuses: nothing else is reported about them.
         self.refused_keys: set[str] = set()
         self.trials = 0
-        #: Properties whose prefix is misspelt or left out.
+        #: Properties with a misspelt or missing prefix.
         self.renames: list[_Rename] = []
 
     def file(self, root: Element) -> None:
@@ -189,7 +189,7 @@ class _Check(Check):
             self._causes()
 
     def _of_releases(self, reading: Reading, texts: Mapping[str, str]) -> Iterator[Refusal]:
-        """What any of the releases refuses; where not all do, the refusal says which."""
+        """Return what any of the releases refuses; if not all do, the refusal names the releases."""
         others = self.releases[1:] if reading.release_matters else ()
         if not others:
             yield from reading.refusals
@@ -202,7 +202,10 @@ class _Check(Check):
             yield replace(refusal, what=refusal.what + self._named(releases))
 
     def _named(self, releases: Sequence[tuple[int, int]]) -> str:
-        """Of which releases a finding is, to be put behind it; "" where it is of all that have to load the file."""
+        """Return a suffix that names the releases of a finding.
+
+        "" if it concerns all releases that have to load the file.
+        """
         if len(releases) == len(self.releases):
             return ""
         return f" (in Hadoop {' and '.join(f'{first}.{second}' for first, second in releases)})"
@@ -210,18 +213,19 @@ class _Check(Check):
     # ---- one mistake, one message
 
     def _causes(self) -> None:
-        """Join what the RM refuses with what is ignored and causes it: a sum of 40, and a misspelt capacity of 60."""
+        """Join refusals with the ignored settings that cause them: a sum of 40, and a misspelt capacity of 60."""
         findings = self.verdict.findings
         effects = [found for found in findings if found.code in _EFFECTS]
         causes = [found for found in findings if found.fix is not None and found.code in _CAUSES]
-        # A list of queues that Hadoop reads otherwise comes before what is said of the queues that it then has not.
+        # A list of queues that Hadoop reads differently comes before findings about queues that are missing because of
+        # it.
         causes = [found for found in causes if found.code == "YF215"] or causes
         if not effects or not causes or len(causes) > _MOST_TRIALS:
             return
         whole = self._refused_with(causes)
         if not whole <= self._refused_with([]):
             return
-        # Of each, what is still refused when all of the others are mended.
+        # For each finding: what is still refused when all others are fixed.
         without = [(cause, self._refused_with([one for one in causes if one is not cause])) for cause in causes]
         joined: list[Finding] = []
         told: list[Finding] = []
@@ -270,7 +274,7 @@ class _Check(Check):
         return values
 
     def _refused_with(self, causes: Iterable[Finding]) -> set[tuple[str, str | None]]:
-        """What the RM refuses once these findings are mended."""
+        """Return what the RM refuses after these findings are fixed."""
         changes = [change for cause in causes if cause.fix is not None for change in cause.fix.properties]
         return {
             (found.code, found.queue)
@@ -284,17 +288,17 @@ class _Check(Check):
     # ---- properties
 
     def spot(self, key: str, queue: str | None = None) -> Spot | None:
-        """The property of this name (without the scheduler's prefix); None where there is none."""
+        """Return the property of this name (without the scheduler's prefix); None if there is none."""
         found = self.values.get(key if key.startswith("yarn.") else PREFIX + key)
         return None if found is None else self.at(found[1], queue)
 
     def text(self, key: str, default: str = "") -> str:
-        """A property's text."""
+        """Return a property's text."""
         found = self.values.get(key if key.startswith("yarn.") else PREFIX + key)
         return default if found is None else found[0]
 
     def _spot(self, refusal: Refusal, root: Element) -> Spot:
-        """Where the property at fault is: in this file or, if it is only there, in yarn-site.xml."""
+        """Return the location of the faulty property: in this file, or in yarn-site.xml if it is only there."""
         name = refusal.key if refusal.key.startswith("yarn.") else PREFIX + refusal.key
         if self.site is not None and name in self.site and self.spot(refusal.key) is None:
             element = Element("property", {}, self.site.lines.get(name, 1))
@@ -302,7 +306,7 @@ class _Check(Check):
         return self.at(self._place(refusal.key, root), refusal.queue)
 
     def _place(self, key: str, root: Element) -> Element:
-        """Where a property is, or the list of its queue's siblings, or the document."""
+        """Return the location of a property, or of the list of its queue's siblings, or of the document."""
         if (found := self.spot(key)) is not None:
             return found.element
         path = key.rpartition(".")[0]
@@ -331,7 +335,7 @@ class _Check(Check):
             said[part.tag] = part.all_text()
         name = trim(said.get("name", ""))
         if said.get("value") == "" and name.startswith(PREFIX) and name.rpartition(".")[2] in _MAY_BE_EMPTY:
-            # As good as not set, and Hadoop's own sample file has such: an empty list of mappings.
+            # This is equivalent to unset, and occurs in Hadoop's own sample file: an empty list of mappings.
             return
         if not name or not said.get("value"):
             what = "a property without name or value is ignored"
@@ -363,7 +367,7 @@ class _Check(Check):
     # ---- queues
 
     def _lists(self) -> None:
-        """Lists of children."""
+        """Check the lists of children."""
         for path in self.nodes:
             key = f"{path}.queues"
             spot = self.spot(key, path)
@@ -385,10 +389,10 @@ class _Check(Check):
                     spot.report("YF215", f"child {name[:60]!r} appears twice", "name each child once")
 
     def _listed_otherwise(self, spot: Spot, path: str, names: list[str]) -> bool:
-        """Report a list of full paths, or one with other separators than commas, whose queues have settings."""
+        """Report a list of full paths, or with separators other than commas, if its queues have settings."""
         parts = [part.removeprefix(f"{path}.") for name in names for part in re.split(r"[\s;|]+", name) if part]
         if parts == names:
-            return False  # as it should be: nearly every list, so that the settings are looked through for few
+            return False  # correct lists, which are nearly all: the search through the settings is rarely needed
         known = {key.removeprefix(f"{path}.").partition(".")[0] for key in map(self._short, self.values)}
         if not all(part in known for part in parts):
             return False
@@ -403,7 +407,7 @@ class _Check(Check):
         return name.removeprefix(PREFIX)
 
     def _owner(self, key: str) -> str:
-        """The longest existing queue to whose settings a property may belong."""
+        """Return the existing queue with the longest path to whose settings a property may belong."""
         path = key
         while path:
             path = path.rpartition(".")[0]
@@ -428,7 +432,7 @@ class _Check(Check):
             self._not_global(key, item, unknown)
 
     def _not_of(self, key: str, owner: str, name: str, item: Element, unknown: dict[str, list[str]]) -> None:
-        """A property below an existing queue that is no setting of it."""
+        """Report a property below an existing queue that is not a setting of it."""
         parts = name.split(".")
         for index in range(1, len(parts)):
             rest = ".".join(parts[index:])
@@ -440,7 +444,7 @@ class _Check(Check):
             unknown.setdefault(f"{owner}.{parts[0]}", []).append(key)
             del path
             return
-        # A template may be for queues of any name: root.a.*.auto-queue-creation-v2.template.
+        # A template may apply to queues of any name: root.a.*.auto-queue-creation-v2.template.
         stars = len(name) - len(name.lstrip("*."))
         below, name = name[:stars], name[stars:]
         template = below + next((prefix for prefix in known.TEMPLATES if name.startswith(prefix)), "")
@@ -464,7 +468,7 @@ class _Check(Check):
         spot.report("YF201", what, hint or "correct its name, or remove it", fix)
 
     def _misspelt_prefixes(self) -> None:
-        """Report each property whose prefix is misspelt or left out: where it is the same one in several, once."""
+        """Report each property with a misspelt or missing prefix; several with the same prefix are one finding."""
         alike: dict[str, list[_Rename]] = {}
         for one in self.renames:
             alike.setdefault(one.prefix, []).append(one)
@@ -489,7 +493,7 @@ class _Check(Check):
         group[0].spot.report("YF201", what, hint, self._fix(tuple(changes)) if harmless else None)
 
     def _not_global(self, key: str, item: Element, unknown: dict[str, list[str]]) -> None:
-        """A property outside root that is none of the scheduler's own."""
+        """Report a property outside root that is not one of the scheduler's own."""
         if key in self.refused_keys:
             return
         parts = key.split(".")
@@ -519,7 +523,7 @@ class _Check(Check):
         self._misspelt(self.at(item), key, likely(key, known.GLOBAL), key)
 
     def _rename(self, key: str, better: str) -> tuple[str, Fix | None]:
-        """The advice to write a property under another name; "" where it would do harm."""
+        """Return the advice to write a property under another name; "" if that would do harm."""
         if not better or better == key:
             return "", None
         text = self.text(key)
@@ -531,9 +535,9 @@ class _Check(Check):
         return (f"write {better}", self._fix(changes)) if self._harmless(changes) else ("", None)
 
     def _harmless(self, changes: tuple[tuple[str, str | None], ...], *, as_many: bool = False) -> bool:
-        """Whether the RM refuses nothing with these changes that it does not refuse without them.
+        """Return whether these changes cause no new refusal by the RM.
 
-        ``as_many``: it may refuse another thing in its place.
+        ``as_many``: a new refusal may replace an old one.
         """
         if self.trials >= _MOST_TRIALS:
             return False
@@ -551,9 +555,11 @@ class _Check(Check):
         return all((found.code, found.key) in before for found in after)
 
     def _fix(self, changes: tuple[tuple[str, str | None], ...]) -> Fix | None:
-        """The change, ready to be made; None where Hadoop's defaults for an unknown yarn-site.xml forbid it.
+        """Return the change in a form that can be applied.
 
-        A queue's largest container is refused above the cluster's, which yarn-site.xml may have or not.
+        None if Hadoop's defaults for an unknown yarn-site.xml forbid it.
+
+        A queue's maximum allocation is refused above the cluster's, which yarn-site.xml may set.
         """
         if self.site is None:
             before = {(found.code, found.key) for found in find_refusals(self._changed(()), site={})}
@@ -562,8 +568,8 @@ class _Check(Check):
         return Fix(changes)
 
     def _unknown_queues(self, unknown: Mapping[str, list[str]]) -> None:
-        """Queues that do not exist -> their settings: a finding for each mistake that may be behind them."""
-        # A parent under a wrong name comes first: what it lists is unknown because of it.
+        """Report queues that do not exist (queue -> its settings), with one finding for each probable mistake."""
+        # A parent with a misspelt name comes first, because the queues that it lists are unknown as a consequence.
         explained: set[str] = set()
         for path, keys in unknown.items():
             if f"{path}.queues" in keys and (better := self._misnamed(path, keys)):
@@ -572,7 +578,7 @@ class _Check(Check):
         missing: dict[str, list[str]] = {}
         for path, keys in unknown.items():
             if path.startswith(f"{ROOT}.") and ROOT not in self.nodes:
-                # That root names no queues is said.
+                # It is already reported that root lists no queues.
                 continue
             if path not in explained and not self._misnamed(path, keys):
                 missing.setdefault(path.rpartition(".")[0], []).append(path)
@@ -589,10 +595,10 @@ class _Check(Check):
         return f"no such queue: {names} {'is' if len(shown) == 1 else 'are'} ignored"
 
     def _misnamed(self, path: str, keys: list[str]) -> str:
-        """Report that a queue's settings have another queue's name, misspelt; that queue, or "" where there is none."""
+        """Report settings under the misspelt name of another queue; return that queue, or "" if there is none."""
         parent, _, name = path.rpartition(".")
         siblings = [child.path for child in self.nodes[parent].children] if parent in self.nodes else list(self.nodes)
-        # By its own name: paths of the same parent are always alike.
+        # Compare short names, because paths below the same parent are always similar.
         names_of = {each.rpartition(".")[2]: each for each in siblings}
         close = names_of.get(likely(name, names_of, whole=True), "")
         if not close or any(PREFIX + close + key.removeprefix(path) in self.values for key in keys):
@@ -607,7 +613,7 @@ class _Check(Check):
         return close
 
     def _unlisted(self, parent: str, paths: list[str], key: str, what: str = "") -> None:
-        """Report queues that their parent does not name, at the first of their properties."""
+        """Report queues that their parent does not list, at the first of their properties."""
         names = [path.rpartition(".")[2] for path in paths]
         them = names[0] if len(names) == 1 else "them"
         if not what:
@@ -730,7 +736,7 @@ class _Check(Check):
             what = f"{', '.join(map(trim, custom))} is ignored: yarn.resource-types does not name it"
             spot.report("YF218", what, "name it there, or remove it")
         elif not parse_absolute(text, self._types()) and "memory" not in text:
-            # Since 3.5 a vector of the flexible queue mode need not name memory: each of its resources counts.
+            # Since 3.5 a vector in flexible queue mode need not name memory: each of its resources counts.
             concerned = [release for release in self.releases if self._legacy() or release < (3, 5)]
             if concerned:
                 what = f"{name} {text[:60]!r} names no memory, and counts as none{self._named(concerned)}"
@@ -767,7 +773,7 @@ class _Check(Check):
 
 
 def _real(text: str) -> float:
-    """A number as Java reads it; NaN for what is none."""
+    """Parse a number as Java does; return NaN for an invalid one."""
     try:
         return parse_float(trim(text))
     except ValueError:

@@ -1,5 +1,5 @@
-"""The Fair Scheduler's allocation file: read as Hadoop reads it, written, checked, edited; and the queues it makes.
+"""The Fair Scheduler's allocation file: reading as Hadoop does, writing, checking, editing; and the resulting queues.
 
-``parse_allocations`` -> `harness.model.queues.AllocationFile`; ``QueueManager`` makes the queue tree of it. Fair shares
-are harness.sim.shares' business, carrying a file to an RM is not done here.
+``parse_allocations`` -> `harness.model.queues.AllocationFile`; ``QueueManager`` creates the queue tree from it.
+harness.sim.shares computes fair shares. This package does not transfer a file to an RM.
 """

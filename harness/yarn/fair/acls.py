@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from harness.yarn.fair.javanum import trim
 
-#: What separates the names of a list.
+#: Separators between the names of a list.
 _COMMA = re.compile(r"\s*[,\n]\s*")
 
 
@@ -21,9 +21,9 @@ class AccessList:
 
 
 def read_access_list(text: str) -> AccessList:
-    """Return whom an access list names: users stand before the first space, groups behind it, ``*`` is everybody.
+    """Return whom an access list names: users before the first space, groups after it; ``*`` means everybody.
 
-    A ``*`` among other names is the user or the group of that name.
+    A ``*`` among other names is a user or group of that name.
     """
     users, _, groups = text.partition(" ")
     if "*" in (trim(users), trim(groups)):

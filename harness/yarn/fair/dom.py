@@ -1,7 +1,7 @@
 """The XML of a scheduler's file as a small tree with line numbers, read as the ResourceManager's parser reads it.
 
-Comments vanish, CDATA stays apart, a DOCTYPE is refused (as Hadoop refuses it; no entity is ever expanded, nothing is
-fetched). What the elements mean is not known here.
+Comments are dropped, CDATA sections stay separate, and a DOCTYPE is refused as in Hadoop; no entity is expanded and
+nothing is fetched. This module does not interpret the elements.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _START_TAG = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
 
 @dataclass(slots=True)
 class Text:
-    """A run of characters; ``cdata`` for a CDATA section, which the parser keeps apart from its neighbours."""
+    """A run of characters; ``cdata`` for a CDATA section, which the parser does not merge with its neighbours."""
 
     data: str
     cdata: bool = False
@@ -31,39 +31,39 @@ class Text:
 
 @dataclass(slots=True)
 class Instruction:
-    """A processing instruction (only that it is there matters)."""
+    """A processing instruction (only its presence matters)."""
 
     target: str
 
 
 @dataclass(slots=True)
 class Element:
-    """An element with its attributes, its children in order, and where its start tag begins (line from 1)."""
+    """An element with its attributes, its children in order, and the line of its start tag (from 1)."""
 
     tag: str
     attributes: dict[str, str]
     line: int
     children: list[Element | Text | Instruction] = field(default_factory=list)
-    #: Byte offsets in the document as parsed: start tag, first byte of the content, end tag, first byte behind.
+    #: Byte offsets in the parsed document: start tag, first byte of the content, end tag, first byte after it.
     start: int = 0
     end: int = 0
 
     def elements(self) -> Iterator[Element]:
-        """The child elements."""
+        """Return the child elements."""
         return (child for child in self.children if isinstance(child, Element))
 
     def below(self) -> Iterator[Element]:
-        """All elements inside, at any depth."""
+        """Return all elements inside, at any depth."""
         for child in self.elements():
             yield child
             yield from child.below()
 
     def name(self) -> str:
-        """The attribute ``name``, as DOM gives it: empty when it is missing."""
+        """Return the attribute ``name`` as DOM gives it: empty if it is missing."""
         return self.attributes.get("name", "")
 
     def all_text(self) -> str:
-        """All characters directly inside, CDATA included."""
+        """Return all characters directly inside, including CDATA."""
         match self.children:
             case [Text() as only]:
                 return only.data
@@ -71,9 +71,9 @@ class Element:
 
 
 def parse_xml(document: str | bytes, *, source: str) -> Element:
-    """The root element.
+    """Parse a document and return its root element.
 
-    Raises InputError (with `source` and the line) for what is not well-formed, has a DOCTYPE, is larger than
+    Raises InputError (with `source` and the line) for a document that is not well-formed, has a DOCTYPE, is larger than
     MAX_BYTES or deeper than MAX_DEPTH.
     """
     if len(document) > MAX_BYTES:
@@ -131,7 +131,7 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
 
     parser.buffer_text = True
     if codec:
-        # A run of text comes whole, so that no character is cut.
+        # Buffer text, so that it arrives in whole runs and no character is split.
         parser.buffer_size = max(8192, len(document))
     parser.StartElementHandler = start_element
     parser.EndElementHandler = end_element
@@ -154,7 +154,7 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
 
 
 def _multibyte(document: str | bytes) -> str | None:
-    """The codec of a document in an encoding of several bytes that expat does not know; None for any other.
+    """Return the codec of a document in a multi-byte encoding that expat does not know; None for any other.
 
     In these encodings no byte of a character is a ``<``, ``>``, ``&`` or quote: read byte by byte, the markup and all
     offsets are right, and texts are decoded afterwards.
@@ -170,7 +170,7 @@ def _multibyte(document: str | bytes) -> str | None:
 
 
 def start_tag_end(document: bytes, element: Element) -> int:
-    """The first byte behind an element's start tag."""
+    """Return the offset of the first byte after an element's start tag."""
     if not element.attributes:
         return document.index(b">", element.start) + 1
     match = _START_TAG.match(document, element.start)
@@ -179,12 +179,12 @@ def start_tag_end(document: bytes, element: Element) -> int:
 
 
 def empty_tag(document: bytes, after: int) -> bool:
-    """Whether the start tag that ends here is an element of its own (``<x/>``)."""
+    """Return whether the start tag that ends here is an empty element (``<x/>``)."""
     return document[after - 2 : after] == b"/>"
 
 
 def spliced(document: bytes, edits: Iterable[tuple[int, int, bytes]]) -> bytes:
-    """The document with other bytes in these places (from, to, new bytes), which do not overlap."""
+    """Return the document with replacements (from, to, new bytes), which do not overlap."""
     parts, last = [], 0
     for start, end, content in sorted(edits):
         parts += [document[last:start], content]

@@ -1,6 +1,6 @@
-"""Single attributes of an allocation file changed in place; all else, comments and layout included, stays as it is.
+"""Changes single attributes of an allocation file in place; everything else, comments and layout included, is kept.
 
-For a controller that owns some attributes of some queues and nothing else in the file.
+For a controller that manages some attributes of some queues and nothing else in the file.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ _COMMENT = re.compile(rb"<!--.*?-->", re.DOTALL)
 
 Attribute = Literal["weight", "min_resources", "max_resources", "scheduling_policy"]
 _ATTRIBUTES: tuple[Attribute, ...] = get_args(Attribute)
-#: Attribute -> the element that says it, and how its value is written.
+#: Attribute -> its element, and the function that formats its value.
 _ELEMENTS = {name: (tag, kind.write) for tag, (name, kind) in OF_QUEUE.items() if name in _ATTRIBUTES}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New values of one queue's attributes; None: left as it is. ``unset``: attributes that the file shall not say.
+    """New values of one queue's attributes; None: unchanged. ``unset``: attributes to remove from the file.
 
-    ``texts``: what is to stand between the tags of an attribute, byte for byte (as latin-1); it must mean the value.
-    A weight with such a text may be any finite one: it is somebody's own.
+    ``texts``: the exact content of an attribute's element (as latin-1), which must have the attribute's value. A weight
+    with such a text may be any finite number, because somebody else wrote it.
     """
 
     weight: float | None = None
@@ -44,7 +44,7 @@ class Change:
     texts: Mapping[Attribute, str] = field(default_factory=dict)
 
     def values(self) -> dict[Attribute, Any]:
-        """What is to be said; a weight as Hadoop reads it."""
+        """Return the values to write; a weight as Hadoop reads it."""
         said = {name: getattr(self, name) for name in _ATTRIBUTES if getattr(self, name) is not None}
         return said if self.weight is None else {**said, "weight": float32(self.weight)}
 
@@ -55,25 +55,25 @@ class Edited:
 
     document: bytes
     says: AllocationFile
-    #: Queue -> attribute that a change names (it may have that value already) -> what stood between its tags (as
-    #: latin-1; None: it was not there).
+    #: Queue -> attribute of a change, even if it already had that value -> the previous content of its element (as
+    #: latin-1; None: there was no element).
     was: Mapping[str, Mapping[Attribute, str | None]] = field(default_factory=dict)
-    #: Queues whose element was an empty tag (``<queue .../>``) and is no more.
+    #: Queues whose element was an empty tag (``<queue .../>``) before the edit.
     opened: Collection[str] = ()
 
 
 def edit_allocations(document: bytes, changes: Mapping[str, Change], *, source: str = "allocation file") -> bytes:
-    """The document with these attributes changed.
+    """Return the document with these attributes changed.
 
     Parameters
     ----------
     document : an allocation file that the ResourceManager loads, in UTF-8 or another encoding that contains ASCII.
-    changes : full queue path -> what to change; every queue must be in the file.
-    source : what to call the document in messages.
+    changes : full queue path -> its change; every queue must be in the file.
+    source : name of the document in messages.
 
-    Returns the very same bytes where all values are there already. The result has been read back: it differs from the
-    old file in the values asked for and in nothing else. Raises InputError for a file that the RM would refuse, for a
-    queue that is not in it, and for a weight that is not within [WEIGHT_MIN, WEIGHT_MAX].
+    Returns the same bytes if all values are present already. The result is verified by parsing it: it differs from the
+    old file only in the requested values. Raises InputError for a file that the RM would refuse, for a queue that is
+    not in it, and for a weight that is not within [WEIGHT_MIN, WEIGHT_MAX].
     """
     return edit_parsed(document, parse_allocations(document, source=source), changes, source=source).document
 
@@ -81,14 +81,14 @@ def edit_allocations(document: bytes, changes: Mapping[str, Change], *, source: 
 def edit_parsed(
     document: bytes, before: AllocationFile, changes: Mapping[str, Change], *, source: str = "allocation file"
 ) -> Edited:
-    """As `edit_allocations`, of a document that has been parsed."""
+    """Edit a parsed document as `edit_allocations` does."""
     expected = _expected(before, changes, source)
     if b"\x00" in document:
         if _alike(expected, before) and not any(change.texts for change in changes.values()):
             return Edited(document, before)
         raise InputError("the file is not in UTF-8", where=source, hint="save it as UTF-8")
     places = collect_queues(parse_xml(document, source=source))
-    # (from, to, new bytes).
+    # Replacements: (from, to, new bytes).
     edits: list[tuple[int, int, bytes]] = []
     was: dict[str, dict[Attribute, str | None]] = {}
     opened: set[str] = set()
@@ -98,7 +98,7 @@ def edit_parsed(
         for attribute, value in change.values().items():
             tag, write = _ELEMENTS[attribute]
             text = change.texts.get(attribute)
-            # The last one counts, wherever the queue is written.
+            # The last one counts, wherever the queue occurs.
             written = _written(places[path], attribute)
             stood = _content(document, written[-1]) if written else None
             was.setdefault(path, {})[attribute] = stood
@@ -127,17 +127,17 @@ def edit_parsed(
 
 
 def _written(queues: Iterable[Element], attribute: Attribute) -> list[Element]:
-    """The elements that say it, in the order of the document."""
+    """Return the elements that set the attribute, in the order of the document."""
     return [item for queue in queues for item in queue.elements() if plain_name(item.tag) == _ELEMENTS[attribute][0]]
 
 
 def _alike(one: AllocationFile, other: AllocationFile) -> bool:
-    # A NaN somewhere in the file is equal to nothing, but its text is.
+    # A NaN in the file equals nothing, so its text is compared.
     return one == other or repr(one) == repr(other)
 
 
 def close_empty(document: bytes, paths: Collection[str], *, source: str = "allocation file") -> bytes:
-    """The document with those of these queues that hold nothing as empty tags again (``""``: the top element)."""
+    """Return the document with those of these queues that are empty as empty tags again (``""``: the root element)."""
     top = parse_xml(document, source=source)
     places = {path: found[-1] for path, found in collect_queues(top).items()} | {"": top}
     for element in sorted((places[p] for p in paths if p in places), key=lambda one: one.start, reverse=True):
@@ -148,7 +148,7 @@ def close_empty(document: bytes, paths: Collection[str], *, source: str = "alloc
 
 
 def _content(document: bytes, element: Element) -> str | None:
-    """What stands between an element's tags, as latin-1; None for an empty tag."""
+    """Return an element's content as latin-1; None for an empty tag."""
     start = start_tag_end(document, element)
     return None if empty_tag(document, start) else document[start : element.end].decode("latin-1")
 
@@ -183,7 +183,7 @@ def _says(settings: QueueSettings, attribute: Attribute, value: object) -> bool:
 
 
 def collect_queues(top: Element) -> dict[str, list[Element]]:
-    """Queue path -> the elements that speak of it, in the order of the document."""
+    """Return queue path -> the elements about it, in the order of the document."""
     places: dict[str, list[Element]] = {}
     for element in top.elements():
         if element.tag in ("queue", "pool"):
@@ -196,7 +196,7 @@ def _collect(element: Element, parent: str | None, places: dict[str, list[Elemen
     path = name if parent is None else f"{parent}.{name}"
     places.setdefault(path, []).append(element)
     for child in element.elements():
-        # Hadoop takes <ueue> for <queue> too.
+        # Hadoop also accepts <ueue> in place of <queue>.
         if child.tag == "pool" or "queue".endswith(child.tag):
             _collect(child, path, places)
 
@@ -208,7 +208,7 @@ def _replacement(document: bytes, element: Element, text: bytes) -> tuple[int, i
 
 
 def removal(document: bytes, element: Element) -> tuple[int, int, bytes]:
-    """An element with its tags and the white space before it."""
+    """Return the replacement that removes an element with the white space before it."""
     start_tag = start_tag_end(document, element)
     end = start_tag if empty_tag(document, start_tag) else document.index(b">", element.end) + 1
     start = len(document[: element.start].rstrip())
@@ -220,7 +220,7 @@ def _insertion(document: bytes, queue: Element, new: list[tuple[str, bytes]]) ->
     elements = [b"<%b>%b</%b>" % (tag.encode(), text, tag.encode()) for tag, text in new]
     if empty_tag(document, after):
         return after - 2, after, b">" + b"".join(elements) + b"</" + queue.tag.encode() + b">"
-    # The white space before the first child is how the file is laid out.
+    # The white space before the first child shows the layout of the file.
     layout = re.compile(rb"\s*").match(document, after)
     space = layout[0] if layout is not None and layout.end() < queue.end else b""
     return after, after, b"".join(space + element for element in elements)

@@ -1,7 +1,7 @@
-"""The elements of an allocation file that say one thing each: what their texts mean, and how we write them.
+"""The elements of an allocation file with a single value: how their texts are read and written.
 
-Reading, checking, editing and writing a file all go by the two tables here. What an element has inside (queues, users,
-placement rules) is not known here.
+Reading, checking, editing and writing a file all use the two tables here. Elements that contain others (queues, users,
+placement rules) are not covered.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _POLICIES: dict[str, QueuePolicy] = {
 
 
 def parse_policy(text: str) -> QueuePolicy:
-    """A scheduling policy by its short name in any case, or by one of Hadoop's three class names; else ValueError."""
+    """Parse a scheduling policy: its short name in any case, or one of Hadoop's three class names.
+
+    Raises ValueError.
+    """
     lower = text.lower()
     if lower in ("fair", "drf", "fifo"):
         return lower  # type: ignore[return-value]
@@ -33,7 +36,7 @@ def parse_policy(text: str) -> QueuePolicy:
 
 
 def _seconds(text: str) -> int:
-    """Seconds to milliseconds, in Java's wrapping arithmetic."""
+    """Convert seconds to milliseconds in Java's wrapping arithmetic."""
     return wrap_long(parse_long(text) * 1000)
 
 
@@ -49,7 +52,7 @@ def _am_share(text: str) -> float:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Kind:
-    """What an element may say: what is ``wanted`` in it, how Hadoop reads its text (ValueError), how we write it."""
+    """A type of element: the ``wanted`` content for messages, Hadoop's parser (ValueError), and the formatter."""
 
     wanted: str
     read: Callable[[str], Any]
@@ -58,7 +61,10 @@ class Kind:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Amount:
-    """A resource. ``missing``: of what is not named; ``percent``: whether Hadoop takes percentages, or drops them."""
+    """A resource. ``missing``: value of unnamed resources.
+
+    ``percent``: whether Hadoop accepts percentages, or drops them.
+    """
 
     missing: int = JAVA_LONG_MAX
     percent: bool = False
@@ -89,7 +95,7 @@ OF_QUEUE: dict[str, tuple[str, Kind | Amount]] = {
     "fairSharePreemptionTimeout": ("fair_share_preemption_timeout_ms", TIMEOUT),
     "fairSharePreemptionThreshold": ("fair_share_preemption_threshold", THRESHOLD),
 }
-#: Those of the whole file -> the field of `AllocationFile`.
+#: Elements of the whole file -> the field of `AllocationFile`.
 OF_FILE: dict[str, tuple[str, Kind | Amount]] = {
     "defaultQueueSchedulingPolicy": ("default_scheduling_policy", DEFAULT_POLICY),
     "queueMaxResourcesDefault": ("queue_max_resources_default", LIMIT),
@@ -103,7 +109,7 @@ OF_FILE: dict[str, tuple[str, Kind | Amount]] = {
     "reservation-agent": ("reservation_agent", TEXT),
     "reservation-policy": ("reservation_policy", TEXT),
 }
-#: Those that are the root queue's own settings, whose elements come first.
+#: Elements with the root queue's own settings, which come first.
 OF_ROOT = {
     "defaultMinSharePreemptionTimeout": "minSharePreemptionTimeout",
     "defaultFairSharePreemptionTimeout": "fairSharePreemptionTimeout",
@@ -117,17 +123,17 @@ ACL_ELEMENTS = (
     "aclListReservations",
     "aclSubmitReservations",
 )
-#: What may stand directly inside ``<allocations>``; anything else is ignored with a warning in the RM's log.
+#: Elements allowed directly inside ``<allocations>``; others are ignored with a warning in the RM's log.
 TOP_ELEMENTS = frozenset(
     {*OF_FILE, "defaultQueueSchedulingMode", "fairSharePreemptionTimeout"}
     | {"queue", "pool", "user", "queuePlacementPolicy"}
 )
-#: What may stand inside a queue; anything else is ignored without a word.
+#: Elements allowed inside a queue; others are silently ignored.
 QUEUE_ELEMENTS = frozenset(
     {*OF_QUEUE, "schedulingMode", "reservation", "allowPreemptionFrom", "queue", "pool", *ACL_ELEMENTS}
 )
 
 
 def plain_name(tag: str) -> str:
-    """What an element is called in the tables: two have an older name besides."""
+    """Return an element's name in the tables: two elements also have an older name."""
     return _OTHER_NAMES.get(tag, tag)

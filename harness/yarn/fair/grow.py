@@ -1,7 +1,7 @@
-"""Queues put into an allocation file, and taken out again; all else stays byte for byte.
+"""Adds queues to an allocation file and removes them again; everything else stays byte for byte.
 
-For a controller that gives weights to queues which the ResourceManager made by itself (ad hoc queues): a queue has a
-weight of its own only when the file names it.
+For a controller that gives weights to queues which the ResourceManager created by itself (ad hoc queues): a queue only
+has its own weight if the file names it.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from harness.yarn.fair.dom import Element, empty_tag, parse_xml, start_tag_end
 from harness.yarn.fair.edit import Edited, collect_queues, removal
 from harness.yarn.fair.parse import parse_allocations
 
-#: What an element holds that nobody but the controller has touched.
+#: The elements of a queue that nobody but the controller has touched.
 OWN_TAGS = frozenset({"weight", "minResources", "maxResources"})
 
 
 @dataclass(frozen=True, slots=True)
 class NewQueue:
-    """A queue to be named: a leaf or a parent, with the texts of its elements."""
+    """A queue to add: a leaf or a parent, with the texts of its elements."""
 
     leaf: bool
     elements: Mapping[str, str] = field(default_factory=dict)
 
 
 def add_queues(document: bytes, new: Mapping[str, NewQueue], *, source: str = "allocation file") -> Edited:
-    """The document with these queues (full paths; parents that are missing must be among them).
+    """Return the document with these queues (full paths; missing parents must be among them).
 
-    Raises InputError where the result does not read back as the old file and these queues.
+    Raises InputError if the result does not parse as the old file plus these queues.
     """
     before = parse_allocations(document, source=source)
     opened: set[str] = set()
@@ -54,7 +54,10 @@ def add_queues(document: bytes, new: Mapping[str, NewQueue], *, source: str = "a
 def remove_queues(
     document: bytes, paths: Collection[str], *, source: str = "allocation file"
 ) -> tuple[bytes, AllocationFile, set[str]]:
-    """The document without those of these queues that hold nothing but `OWN_TAGS`, what it says, and who is gone."""
+    """Remove those of these queues that contain only `OWN_TAGS`.
+
+    Return the document, its settings and the removed queues.
+    """
     gone: set[str] = set()
     for path in sorted(paths, key=lambda path: path.split("."), reverse=True):
         places = collect_queues(parse_xml(document, source=source))
@@ -81,6 +84,6 @@ def _with_queue(document: bytes, inside: Element, below_root: bool, path: str, n
     if empty_tag(document, after):
         closed = b"\n" + b"  " * (depth - 1) + b"</" + inside.tag.encode() + b">"
         return document[: after - 2] + b">" + line + closed + document[after:]
-    # Taken out again, the line goes with the white space before it: what follows stays as it is.
+    # The white space before the line is removed with it, so what follows stays as it is.
     keep = len(document[: inside.end].rstrip())
     return document[:keep] + line + document[keep:]

@@ -1,4 +1,4 @@
-"""Numbers and strings as Java reads them: what ``Float.parseFloat`` and its like accept, and their exact results.
+"""Numbers and strings as Java reads them: what ``Float.parseFloat`` and related methods accept, with exact results.
 
 An allocation file's numbers mean what Java makes of them ("0x1p3", "NaN", "1f" are numbers; "1_000" and "inf" are not).
 Every function raises ValueError where Java throws NumberFormatException.
@@ -74,24 +74,24 @@ def parse_double(text: str) -> float:
 
 
 def _long_digits(text: str) -> int:
-    """An integer of any length, cut to what matters as an exponent."""
+    """Parse an integer of any length, clamped to the range that matters for an exponent."""
     sign = -1 if text[0] == "-" else 1
     digits = text.lstrip("+-").lstrip("0")
     return sign * (int(digits) if 0 < len(digits) < 12 else (10**12 if digits else 0))
 
 
 def parse_float(text: str) -> float:
-    """``Float.parseFloat``: rounded to float32 once, not by way of a double."""
+    """``Float.parseFloat``: round to float32 once, not through a double."""
     value = parse_double(text)
     nearest = float32(value)
     if not math.isfinite(value) or value == nearest or not _DECIMAL.fullmatch(trim(text)):
         return nearest
-    # The double may be halfway between two floats only because it was rounded itself: then the text decides.
+    # The double may only lie halfway between two floats because it was rounded itself; then the text decides.
     return _nearest_of_text(trim(text).rstrip("fFdD"), value, nearest)
 
 
 def weight_text(weight: float) -> str:
-    """The shortest decimal that Hadoop reads as this float32."""
+    """Return the shortest decimal that Hadoop reads as this float32."""
     for digits in range(1, 18):
         text = f"{weight:.{digits}g}"
         if float32(float(text)) == weight:
@@ -101,7 +101,7 @@ def weight_text(weight: float) -> str:
 
 
 def percent_text(fraction: float) -> str:
-    """A percentage in plain decimals that gives this fraction when divided by 100 in doubles."""
+    """Return a percentage in plain decimals that gives this fraction when divided by 100 in doubles."""
     near = fraction * 100.0
     for value in (near, math.nextafter(near, math.inf), math.nextafter(near, -math.inf)):
         for digits in range(1, 18):
@@ -112,7 +112,7 @@ def percent_text(fraction: float) -> str:
 
 
 def _neighbour(value: float, up: bool) -> float:
-    """The next float32 above or below a float32."""
+    """Return the next float32 above or below a float32."""
     bits = ctypes.c_int32.from_buffer_copy(ctypes.c_float(value)).value
     if value == 0.0:
         bits = 1 if up else -0x7FFFFFFF
@@ -157,12 +157,12 @@ def _parse_integer(text: str, limit: int) -> int:
 
 
 def wrap_long(value: int) -> int:
-    """A product as Java's long arithmetic leaves it (two's complement, silently)."""
+    """Wrap a product as Java's long arithmetic does (two's complement, silently)."""
     return (value + 2**63) % 2**64 - 2**63
 
 
 def wrap_int(value: int) -> int:
-    """What Java's (int) leaves of a long (two's complement, silently)."""
+    """Truncate a long as Java's (int) does (two's complement, silently)."""
     return (value + 2**31) % 2**32 - 2**31
 
 
@@ -176,11 +176,11 @@ def string_hash(text: str) -> int:
 
 
 def hash_set_order(names: list[str]) -> list[str]:
-    """The order in which a ``java.util.HashSet`` iterates over strings that were added in the order given.
+    """Return the order in which a ``java.util.HashSet`` iterates over strings that were added in the given order.
 
     Buckets in order, within a bucket in order of insertion; the table doubles beyond three quarters full, and when a
-    bucket of a table below 64 would hold more than 8. (A bucket of more than 8 in a larger table becomes a tree, whose
-    order is not followed here.)
+    bucket of a table below 64 would hold more than 8. (In a larger table such a bucket becomes a tree, whose order is
+    not reproduced here.)
     """
     size, buckets, count = 16, [[] for _ in range(16)], 0  # type: int, list[list[tuple[int, int, str]]], int
     seen: set[str] = set()

@@ -1,8 +1,8 @@
-"""The queues that a ResourceManager makes of allocation files: creation, reload, ad hoc queues, removal.
+"""The queues that a ResourceManager creates from allocation files: creation, reload, ad hoc queues, removal.
 
-The part of Hadoop 3.4.2's QueueManager and FSQueue that knows no application: whether a queue is empty is asked of the
-caller. What is written twice, or once as a leaf and once as a parent, comes out as there, hash orders included.
-There is no ``root.default`` unless the file or an application names it.
+The parts of Hadoop 3.4.2's QueueManager and FSQueue that do not involve applications: the caller tells whether a queue
+is empty. A queue that is written twice, or as both a leaf and a parent, has the same result as in Hadoop, including
+hash orders. There is no ``root.default`` unless the file or an application names it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Node:
     max_limit: ResourceLimit = UNLIMITED
 
 
-#: What a queue has from the one above where the file says nothing of it -> Hadoop's mark for "not set", as root has it.
+#: Settings that a queue inherits if the file does not set them -> Hadoop's mark for "not set", which root has.
 _INHERITED = {
     "min_share_preemption_timeout_ms": -1,
     "fair_share_preemption_timeout_ms": -1,
@@ -54,14 +54,14 @@ def is_child_policy_allowed(parent: QueuePolicy, child: QueuePolicy) -> bool:
 
 
 class QueueManager:
-    """The queues, as successive allocation files leave them.
+    """The queues that result from a sequence of allocation files.
 
     Parameters
     ----------
     allocations : the file that the RM starts with.
 
-    ``is_empty`` (path -> whether no application is in it or on its way to it) is asked only for leaves, and only when
-    queues change; without it every queue is empty.
+    ``is_empty`` (path -> whether it has no application, and none on the way to it) is called only for leaves, and only
+    when queues change; without it every queue counts as empty.
     """
 
     def __init__(self, allocations: AllocationFile) -> None:
@@ -74,7 +74,7 @@ class QueueManager:
         self.limit_ad_hoc()
 
     def load(self, allocations: AllocationFile, *, is_empty: Callable[[str], bool] = lambda path: True) -> None:
-        """A (re)load of the allocation file (AllocationReloadListener.onReload)."""
+        """(Re)load the allocation file (AllocationReloadListener.onReload)."""
         before = set(self.allocations.configured_leaves) | set(self.allocations.configured_parents)
         self.allocations = allocations
         self._refused = {}
@@ -95,9 +95,11 @@ class QueueManager:
                 self._nodes[name].dynamic = True
 
     def limit_ad_hoc(self) -> bool:
-        """What follows a load: parents' `maxChildResources` hold for their ad hoc queues; whether there are such.
+        """After a load, apply parents' `maxChildResources` to their ad hoc queues.
 
-        In between Hadoop computes the steady shares (FairScheduler.AllocationReloadListener, applyChildDefaults).
+        Return whether there are such queues.
+
+        Hadoop computes the steady shares before this step (FairScheduler.AllocationReloadListener, applyChildDefaults).
         """
         found = False
         for node in self._nodes.values():
@@ -106,23 +108,23 @@ class QueueManager:
         return found
 
     def leaf(self, name: str, *, create: bool = True) -> str | None:
-        """The path of a leaf by its name, made if it does not exist; None if it is a parent or cannot be made."""
+        """Return the path of a leaf by its name, creating it if needed; None if it is a parent or cannot be created."""
         path = ensure_root_prefix(name)
         node = self._get(path, leaf=True) if create else self._nodes.get(path)
         return node.path if node is not None and node.leaf else None
 
     def kind(self, path: str) -> Literal["leaf", "parent"] | None:
-        """Whether the queue of a full path is a leaf or a parent; None: there is none."""
+        """Return whether the queue of a full path is a leaf or a parent; None: there is none."""
         node = self._nodes.get(path)
         return None if node is None else "leaf" if node.leaf else "parent"
 
     def configured(self, path: str) -> bool:
-        """Whether an allocation file names the queue of this full path (FSPlacementRule.configuredQueue)."""
+        """Return whether an allocation file names the queue of this full path (FSPlacementRule.configuredQueue)."""
         node = self._nodes.get(path)
         return node is not None and not node.dynamic
 
     def check(self, *, is_empty: Callable[[str], bool]) -> None:
-        """What the reload thread does every 10 s: removes empty ad hoc queues, retries what could not be changed."""
+        """Do what the reload thread does every 10 s: remove empty ad hoc queues, retry failed changes."""
         parents: list[_Node] = []
         for node in list(self._nodes.values()):
             removable = node.dynamic and not node.children and node.path in self._nodes
@@ -144,21 +146,21 @@ class QueueManager:
                 self._waiting.remove(task)
 
     def created(self) -> list[str]:
-        """Paths of all queues in the order in which they were made: root first, parents before their children."""
+        """Return the paths of all queues in the order of creation: root first, parents before their children."""
         return list(self._nodes)
 
     def tree(self) -> QueueTree:
-        """The queues as they are now, every setting in effect."""
+        """Return the present queues with all settings in effect."""
         queues: dict[str, Queue] = {}
         self._collect(self._root, queues)
         return QueueTree(queues, self.refused())
 
     def refused(self) -> tuple[RefusedQueue, ...]:
-        """The queues of the file that are not made."""
+        """Return the queues of the file that are not created."""
         return tuple(RefusedQueue(path, why) for path, why in self._refused.items())
 
     def _collect(self, node: _Node, queues: dict[str, Queue]) -> None:
-        """A queue and those below it, every setting in effect (FSQueue.reinit)."""
+        """Collect a queue and its descendants, with all settings in effect (FSQueue.reinit)."""
         file, path = self.allocations, node.path
         said = file.settings.get(path) or QueueSettings(path)
         parent = queues[node.parent.path] if node.parent is not None else None
@@ -191,7 +193,7 @@ class QueueManager:
     # ---- QueueManager's steps
 
     def _set_policies(self, node: _Node) -> bool:
-        """FSQueue.verifyAndSetPolicyFromConf: stops at the first misfit, what was set until then stays."""
+        """FSQueue.verifyAndSetPolicyFromConf: stop at the first mismatch, keeping what was set until then."""
         policy = self.allocations.scheduling_policy(node.path)
         for child in node.children:
             if not is_child_policy_allowed(policy, self.allocations.scheduling_policy(child.path)):
@@ -202,7 +204,10 @@ class QueueManager:
         return True
 
     def _remove_incompatible(self, name: str, leaf: bool, is_empty: Callable[[str], bool]) -> bool | None:
-        """None: nothing stands in the way; True: it was removed; False: it is not empty."""
+        """Remove an incompatible queue.
+
+        Return None if there is none, True if it was removed, False if it is not empty.
+        """
         path = ensure_root_prefix(name)
         if path == ROOT or path.startswith(_DEFAULT_PREFIX):
             return None
@@ -233,7 +238,7 @@ class QueueManager:
             node.parent.children = [child for child in node.parent.children if child is not node]
 
     def _get(self, name: str, leaf: bool) -> _Node | None:
-        """QueueManager.getQueue with create: the queue, made with its ancestors if there is none."""
+        """QueueManager.getQueue with create: return the queue, creating it with its ancestors if needed."""
         path = ensure_root_prefix(name)
         if path in self._nodes:
             return self._nodes[path]
@@ -264,10 +269,10 @@ class QueueManager:
         return node
 
     def _ad_hoc_limit(self, path: str, parent: _Node) -> ResourceLimit | None:
-        """A queue's limit that its parent has for ad hoc children; None where it is none, or the parent has none."""
+        """Return a queue's limit that comes from its parent's limit for ad hoc children; None if there is none."""
         return None if self.allocations.configured(path) else self.allocations.max_child_resources(parent.path)
 
 
 def queue_tree(allocations: AllocationFile) -> QueueTree:
-    """The queues of a freshly started ResourceManager with this file."""
+    """Return the queues of a freshly started ResourceManager with this file."""
     return QueueManager(allocations).tree()

@@ -1,8 +1,7 @@
-"""Allocation files read as Hadoop 3.4.2 reads them: what it takes is taken, with the same result, the rest refused.
+"""Reads allocation files as Hadoop 3.4.2 does: accepts and refuses the same files, with the same results.
 
-Silent mistakes (an unknown element, a dropped percentage) pass here, as they pass there: `validate` is the one that
-complains. The facts are those of AllocationFileParser, AllocationFileQueueParser, AllocationFileLoaderService and
-QueuePlacementPolicy.
+Silent mistakes (an unknown element, a dropped percentage) are accepted, as in Hadoop; `validate` reports them. Follows
+AllocationFileParser, AllocationFileQueueParser, AllocationFileLoaderService and QueuePlacementPolicy.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ from harness.yarn.fair.elements import (
 from harness.yarn.fair.javanum import trim
 from harness.yarn.fair.resources import parse_resources
 
-#: Amounts of which Hadoop drops percentages -> where it is noted.
+#: Amounts in which Hadoop drops percentages -> where this is recorded.
 DROPPED = {"minResources": "minimum_dropped", "maxContainerAllocation": "container_maximum_dropped"}
-#: Whether a placement rule always ends the search: yes, no, or when it may create a queue.
+#: Whether a placement rule always ends the search: yes, no, or only if it may create a queue.
 PLACEMENT_RULES = {
     "user": "create",
     "primaryGroup": "create",
@@ -55,7 +54,7 @@ def read_allocations(path: str | Path, *, conf: Mapping[str, object] | None = No
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """A file's bytes; InputError with a reason in words if it cannot be read."""
+    """Read a file's bytes. Raises InputError with a readable reason."""
     with reading(path, "give the path of a readable file"):
         return read_whole(path)
 
@@ -63,16 +62,16 @@ def read_bytes(path: str | Path) -> bytes:
 def parse_allocations(
     xml: str | bytes, *, conf: Mapping[str, object] | None = None, source: str = "allocation file"
 ) -> AllocationFile:
-    """The settings that Hadoop takes from an allocation file.
+    """Return the settings that Hadoop takes from an allocation file.
 
     Parameters
     ----------
     xml : the document.
     conf : properties of yarn-site.xml; only ``yarn.resource-types`` matters (names of further resource types).
-    source : what to call the document in messages.
+    source : name of the document in messages.
 
-    Raises InputError, with line and queue, for what Hadoop refuses (it stops the RM at its start; later the RM
-    keeps the old settings).
+    Raises InputError, with line and queue, for a file that Hadoop refuses (at its start the RM stops; later it keeps
+    the old settings).
     """
     return read_document(parse_xml(xml, source=source), conf=conf, source=source)
 
@@ -87,9 +86,9 @@ class _Reader:
     def __init__(self, source: str, extra_types: Collection[str]) -> None:
         self.source = source
         self.extra_types = extra_types
-        #: Settings while they are collected; a queue written twice adds to the same.
+        #: Settings during collection; a queue written twice adds to the same entry.
         self.queues: dict[str, dict[str, Any]] = {}
-        # dicts, for their order: a name counts once.
+        # dicts keep the order, and each name once.
         self.leaves: dict[str, None] = {}
         self.parents: dict[str, None] = {}
 
@@ -98,7 +97,7 @@ class _Reader:
         raise InputError(what, where=where, hint=hint)
 
     def raw_text(self, element: Element, queue: str | None = None) -> str:
-        """Hadoop takes the first child only, and it must be text."""
+        """Return an element's text: Hadoop uses only the first child, which must be text."""
         first = element.children[0] if element.children else None
         if not isinstance(first, Text):
             self.fail(
@@ -155,7 +154,7 @@ class _Reader:
         for tag, of_root in OF_ROOT.items():
             (name, kind), (own, _) = OF_FILE[tag], OF_QUEUE[of_root]
             default = texts.pop(tag, None)
-            # Defaults that only root would take are not even read when root says the same itself.
+            # Defaults that only root would use are not even read if root sets the same itself.
             if values.get(own) is None:
                 values[own] = getattr(AllocationFile(), name) if default is None else self.value(default, kind)
             found[name] = values[own]
@@ -191,7 +190,7 @@ class _Reader:
         leaf, reservable, am_share = True, False, False
         for item in element.elements():
             tag = item.tag
-            # Hadoop asks whether "queue" ends with the tag, so <ueue> is a queue too.
+            # Hadoop checks whether "queue" ends with the tag, so <ueue> is a queue too.
             if tag not in QUEUE_ELEMENTS and "queue".endswith(tag):
                 tag = "queue"
             if tag in ("queue", "pool"):
@@ -274,7 +273,7 @@ class _Reader:
                 element, f"no placement rule is called {name!r}", f"use one of {', '.join(sorted(PLACEMENT_RULES))}"
             )
         create = element.attributes.get("create", "")
-        # Hadoop reads the attribute of this rule alone.
+        # Hadoop reads the attribute only in this rule.
         queue = element.attributes.get("queue") if name == "default" else None
         return PlacementRule(name, not create or create.lower() == "true", queue)
 
@@ -289,5 +288,5 @@ def _ends(rule: PlacementRule) -> bool:
 
 
 def trim_queue_name(name: str) -> str:
-    """A queue name without the white space at its ends that Hadoop trims (a name of nothing else becomes empty)."""
+    """Return a queue name without the surrounding white space that Hadoop trims (a name of only that becomes empty)."""
     return name.strip(_NAME_SPACE)

@@ -1,6 +1,6 @@
-"""Whether a Fair Scheduler kills containers of one queue for another: the switch, and the time-outs that begin it.
+"""Tells whether a Fair Scheduler kills containers of one queue for another: the switch and the timeouts.
 
-Facts: FairScheduler, FSLeafQueue and FSPreemptionThread of Hadoop 3.4.2.
+Follows FairScheduler, FSLeafQueue and FSPreemptionThread of Hadoop 3.4.2.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from harness.yarn.fair.manager import queue_tree
 
 #: The switch, in yarn-site.xml.
 ENABLE = "yarn.scheduler.fair.preemption"
-#: Nothing is preempted while a smaller part of the cluster than this is in use.
+#: Nothing is preempted while less than this fraction of the cluster is in use.
 UTILISATION = f"{ENABLE}.cluster-utilization-threshold"
-#: Whether applications may create queues, where the file has no placement rules.
+#: Whether applications may create queues if the file has no placement rules.
 UNDECLARED = "yarn.scheduler.fair.allow-undeclared-pools"
 _DEFAULT = f"{ROOT}.default"
 
 
 def is_on(site: Mapping[str, str]) -> bool:
-    """Whether the switch is on in the ResourceManager's own properties (``/conf``)."""
+    """Return whether the switch is on in the ResourceManager's own properties (``/conf``)."""
     return parse_boolean((site.get(ENABLE) or "").strip(), default=False)
 
 
 def queues_that_starve(site: Mapping[str, str] | None, file: AllocationFile) -> list[str]:
     """Return the leaves for which containers of other queues are killed, in the order of the tree.
 
-    A leaf starves for its fair share if it has a time-out for that and a threshold above 0, and for its minimum share
-    if it has that, and a time-out. Nothing is killed where no other leaf may be preempted from, or where the cluster
-    would have to be more than full. Queues that applications create below a parent have the parent's time-outs, and
-    there may be several of them: they are named ``PARENT.*``.
+    A leaf can starve for its fair share if it has the timeout and a threshold above 0, and for its minimum share if it
+    has one and the timeout. Nothing is killed if no other leaf allows preemption, or if the cluster would have to be
+    more than full. Queues that applications create below a parent have the parent's timeouts, and there may be several;
+    they are reported as ``PARENT.*``.
 
     Parameters
     ----------
     site
-        The ResourceManager's own properties; None where it does not show them, so that preemption may be on.
+        The ResourceManager's own properties; None if it does not show them, so that preemption may be on.
     file
         The allocation file.
     """
@@ -45,23 +45,23 @@ def queues_that_starve(site: Mapping[str, str] | None, file: AllocationFile) -> 
         return []
     queues = list(queue_tree(file))
     grow = {queue.path for queue in queues if not queue.leaf and _may_create(site or {}, file)}
-    # The queues of a parent may be preempted from for each other.
+    # Created queues of a parent may be preempted from for each other.
     open_ = {queue.path for queue in queues if queue.preemptable and (queue.leaf or queue.path in grow)}
     found = []
     for queue in queues:
         if queue.leaf and _can_starve(queue) and open_ - {queue.path}:
             found.append(queue.path)
-        # A minimum share is a queue's own: a created one has none.
+        # A minimum share belongs to a single queue: a created one has none.
         elif queue.path in grow and _can_starve(queue, least=False) and open_:
             found.append(f"{queue.path}.*")
     return found
 
 
 def _may_create(site: Mapping[str, str], file: AllocationFile) -> bool:
-    """Whether an application may create a queue that the file does not name (QueuePlacementPolicy)."""
+    """Return whether an application may create a queue that the file does not name (QueuePlacementPolicy)."""
     if file.placement_rules is None:
-        # A file without rules stands for these: the queue that the application names, else its user's queue. Where
-        # these may not be created, the application goes to root.default, which is created if the file lacks it.
+        # A file without rules implies these: the queue that the application names, else its user's queue. If these may
+        # not be created, the application goes to root.default, which is created if the file lacks it.
         undeclared = parse_boolean((site.get(UNDECLARED) or "").strip(), default=True)
         return undeclared or not file.configured(_DEFAULT)
     return any(_creates(rule, file) for rule in file.placement_rules)
@@ -83,7 +83,7 @@ def _can_starve(queue: Queue, *, least: bool = True) -> bool:
 
 def _never_full_enough(site: Mapping[str, str]) -> bool:
     try:
-        # FairScheduler.shouldAttemptPreemption: more than this part is in use.
+        # FairScheduler.shouldAttemptPreemption: more than this fraction is in use.
         return float(site.get(UTILISATION, "0.8")) >= 1.0
     except ValueError:
         return False

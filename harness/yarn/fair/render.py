@@ -1,7 +1,7 @@
 """Allocation files written from their values, by the template ``templates/fair-scheduler.xml.j2``.
 
-What is written is read back with our reader and must be equal; `harness.yarn.fair.tree` makes the values from a
-queue tree that a user wrote.
+The result is parsed again and must equal the values; `harness.yarn.fair.tree` makes the values from a queue tree that a
+user wrote.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TEMPLATE = "fair-scheduler.xml.j2"
 #: Settings that the ResourceManager reads as Java floats.
 _QUEUE_FLOATS = ("weight", "max_am_share", "fair_share_preemption_threshold")
 _FILE_FLOATS = ("queue_max_am_share_default", "default_fair_share_preemption_threshold")
-#: So many settings that do not come back are named.
+#: At most this many settings that do not survive the round trip are named.
 _MOST_NAMED = 5
 
 
@@ -33,10 +33,10 @@ class _Node:
 
 
 def render_allocations(file: AllocationFile) -> str:
-    """The XML of an allocation file.
+    """Return the XML of an allocation file.
 
-    Raises InputError for values that no file can express (a time-out of part of a second, a queue whose parent is not
-    configured, ...): what comes back from reading the text must be what went in.
+    Raises InputError for values that no file can express (a timeout with a fraction of a second, a queue whose parent
+    is not configured, ...): parsing the text must give the same values.
     """
     text = (
         templates(keep_trailing_newline=True)
@@ -58,9 +58,9 @@ def render_allocations(file: AllocationFile) -> str:
 
 
 def in_float32(file: AllocationFile) -> AllocationFile:
-    """The allocation file as a ResourceManager reads it: weights, shares and thresholds are Java floats.
+    """Return the allocation file as a ResourceManager reads it: weights, shares and thresholds are Java floats.
 
-    0.3, which float32 does not hold, becomes the nearest number that it does.
+    For example, 0.3 becomes the nearest float32.
     """
     settings = {path: replace(one, **_rounded(one, _QUEUE_FLOATS)) for path, one in file.settings.items()}
     return replace(file, settings=settings, **_rounded(file, _FILE_FLOATS))
@@ -72,7 +72,7 @@ def _rounded(settings: QueueSettings | AllocationFile, names: tuple[str, ...]) -
 
 
 def _differences(file: AllocationFile, read_back: AllocationFile) -> list[str]:
-    """What differs, by the name of the setting; of queues' settings with the queue and both values."""
+    """Return the names of settings that differ; for queues' settings with the queue and both values."""
     found = []
     for name in AllocationFile.__dataclass_fields__:
         if name == "settings":
@@ -99,7 +99,7 @@ def _queues(file: AllocationFile) -> list[_Node]:
     nodes: dict[str, _Node] = {}
     top: list[_Node] = []
     leaves = set(file.configured_leaves)
-    # A reservable queue is configured as a parent, but written as a leaf. Siblings stand in the order of the settings.
+    # A reservable queue is configured as a parent, but written as a leaf. Siblings are in the order of the settings.
     names = list({*file.configured_leaves, *file.configured_parents})
     order = {name: at for at, name in enumerate(file.settings)}
     parents = {name.rpartition(".")[0] for name in names}
@@ -122,7 +122,7 @@ def _queues(file: AllocationFile) -> list[_Node]:
 def _items(settings: QueueSettings) -> list[tuple[str, str | None]]:
     items: list[tuple[str, str | None]] = []
     for tag, (name, kind) in OF_QUEUE.items():
-        # root's defaults are those of the whole file, written at its top.
+        # root's defaults belong to the whole file and are written at its top.
         if (value := getattr(settings, name)) is not None and not (settings.name == ROOT and tag in OF_ROOT.values()):
             items.append((tag, kind.write(value)))
     if not settings.preemptable:

@@ -1,7 +1,7 @@
-"""Resource values of an allocation file, in the three notations that Hadoop takes: read and written.
+"""Reads and writes resource values of an allocation file in Hadoop's three notations.
 
 ``"50%"`` or ``"40% memory, 60% cpu"``; ``"memory-mb=1024, vcores=10"`` (also in percent); ``"1024 mb, 10 vcores"``.
-The rules, quirks included, are those of FairSchedulerConfiguration.parseResourceConfigValue of Hadoop 3.4.2.
+Follows FairSchedulerConfiguration.parseResourceConfigValue of Hadoop 3.4.2, including its quirks.
 """
 
 from __future__ import annotations
@@ -19,20 +19,19 @@ _PERCENT = rf"(-?[0-9]+(?:\.[0-9]*)?){_SPACE}%{_SPACE}"
 _VALUE = rf"(-?[0-9]+)(?:\.[0-9]*)?{_SPACE}"
 #: The name of a resource type, with or without a prefix as in yarn.io/gpu.
 _CUSTOM = re.compile(r"(?:[A-Za-z0-9][\w.-]*/)?[A-Za-z][\w.-]+", re.ASCII)
-#: Names like these mean memory or vcores, wrongly written.
+#: Misspelt names that mean memory or vcores.
 _OWN = re.compile(r"mem|cpu|core|mb$|gb$|ram")
 _WITH_SPACES = re.compile(rf"-?[0-9]+(?:\.[0-9]*)?{_SPACE}[a-z]+{_SPACE}")
 
 
 def parse_resources(text: str, *, missing: int = JAVA_LONG_MAX, extra_types: Collection[str] = ()) -> ResourceLimit:
-    """A resource value.
+    """Parse a resource value.
 
     Parameters
     ----------
-    text : the value as it stands in the file.
-    missing : what a resource gets that the ``name=value`` notation does not name (Hadoop: the largest long for
-        maxima, 0 for minima). The number of vcores is cut to 32 bits without care, so the largest long becomes
-        **-1 vcores**.
+    text : the value as written in the file.
+    missing : value of a resource that the ``name=value`` notation does not name (Hadoop: the largest long for
+        maxima, 0 for minima). Hadoop truncates vcores to 32 bits, so the largest long becomes **-1 vcores**.
     extra_types : names of further resource types that the ResourceManager knows (their values are checked and dropped).
 
     Raises ValueError with Hadoop's reason.
@@ -47,7 +46,7 @@ def parse_resources(text: str, *, missing: int = JAVA_LONG_MAX, extra_types: Col
 
 
 def custom_types(text: str) -> tuple[str, ...]:
-    """Names in a resource value that are further resource types, not misspelt ones of Hadoop's own two."""
+    """Return names in a resource value that are further resource types, not misspellings of Hadoop's own two."""
     if "=" not in text:
         return ()
     names = [trim(part.partition("=")[0]) for part in text.split(",") if "=" in part]
@@ -55,7 +54,7 @@ def custom_types(text: str) -> tuple[str, ...]:
 
 
 def resource_text(limit: ResourceLimit | Resource) -> str:
-    """A resource value in a notation that Hadoop reads back as this."""
+    """Return a resource value in a notation from which Hadoop reads the same value."""
     if isinstance(limit, ResourceLimit):
         if limit.absolute is None:
             memory, vcores = percent_text(limit.memory_fraction), percent_text(limit.vcores_fraction)
@@ -87,7 +86,7 @@ def _new_style(text: str, missing: int, extra_types: Collection[str]) -> Resourc
             if amount < 0:
                 raise ValueError(f"{text!r}: {name} must not be negative")
         if name not in values:
-            # A name with a prefix can only be a further resource type, whose amount Hadoop does not schedule by here.
+            # A name with a prefix can only be a further resource type, which Hadoop does not schedule by here.
             if name in extra_types or ("/" in name and _CUSTOM.fullmatch(name)):
                 continue
             raise ValueError(f"{text!r}: no resource is called {name!r} (memory-mb and vcores are)")
@@ -112,7 +111,7 @@ def _percentages(text: str) -> ResourceLimit:
     )
 
 
-@lru_cache(4096)  # thousands of queues have the same few
+@lru_cache(4096)  # cached, because thousands of queues have the same few values
 def _old_style(text: str) -> ResourceLimit:
     lower = text.lower()
     parts = split(lower, ",")

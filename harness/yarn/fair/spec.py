@@ -1,6 +1,6 @@
-"""What a user's queue tree (YAML) may say, key by key: docs/reference/allocation-file.md is made from it.
+"""Schema of a user's queue tree (YAML), key by key: docs/reference/allocation-file.md is generated from it.
 
-What the ResourceManager would accept and get wrong is refused here.
+Values that the ResourceManager would accept but misread are refused.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from harness.yarn.fair.parse import PLACEMENT_RULES
 S = TypeVar("S", bound="QueueEntry | RootSpec")
 
 BAD_NAME = re.compile(f"[{BAD_IN_NAME}]")
-#: Characters that a text may not contain (no XML can carry them, or they would not come back).
+#: Characters that a text may not contain (XML cannot represent them, or does not preserve them).
 BAD_TEXT = re.compile(r"[\x00-\x1f\x7f-\x9f\ufffe\uffff\ud800-\udfff]")
 
 
 class Wrong(ValueError):
-    """What is wrong with a value, how to mend it, and at which key below the one that is looked at."""
+    """A mistake in a value, with a hint and the key below the present one."""
 
     def __init__(self, what: str, hint: str, *at: str) -> None:
         super().__init__(what)
@@ -44,7 +44,7 @@ class Wrong(ValueError):
 
 
 def _weight(weight: float) -> float:
-    # 0 is documented; NaN is neither, and an integer may be too large for a float.
+    # 0 is documented; NaN is neither positive nor 0, and an integer may be too large for a float.
     if weight != 0 and not WEIGHT_MIN <= weight <= WEIGHT_MAX:
         raise Wrong(f"weight {weight!r} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}", "scale the weights")
     return float32(weight)
@@ -67,7 +67,10 @@ def _of_one_kind(limit: Limit, info: ValidationInfo) -> Limit:
 
 
 def _text(kind: str, name: str | None = None) -> AfterValidator:
-    """A text that XML carries; ``kind``: what it is, for who wrote another; ``name``: of one that is no key's value."""
+    """Check a text that XML can represent.
+
+    ``kind``: its description in messages; ``name``: its name if it is no key's value.
+    """
 
     def check(text: str, info: ValidationInfo) -> str:
         if not text or BAD_TEXT.search(text):
@@ -78,7 +81,7 @@ def _text(kind: str, name: str | None = None) -> AfterValidator:
 
 
 def _queue_name(name: str) -> str:
-    # A space within a name is used as it is written; the RM trims those at its ends.
+    # A space inside a name is kept; the RM trims surrounding spaces.
     if bad := BAD_NAME.search(name.replace(" ", "") if name == name.strip() else name):
         what = "a dot" if bad[0] == "." else "white space" if bad[0].isspace() else repr(bad[0])
         raise Wrong(f"queue name {name!r} contains {what}", "rename it (nest queues under 'children')")
@@ -126,29 +129,32 @@ class _Model(BaseModel):
 
 
 class Amount(_Model):
-    """An absolute amount; what is left out is 0 in a minimum, without limit in a maximum."""
+    """An absolute amount; an omitted resource is 0 in a minimum, and unlimited in a maximum."""
 
     memory_mb: Memory | None = None
     vcores: Vcores | None = None
 
     def least(self) -> Resource:
-        """As a minimum."""
+        """Return the amount as a minimum."""
         return Resource(self.memory_mb or 0, self.vcores or 0)
 
     def most(self) -> Resource:
-        """As a maximum: Hadoop would read one without vcores as -1 vcores, so the largest number is written."""
+        """Return the amount as a maximum with all resources written.
+
+        Hadoop would read a missing number of vcores as -1.
+        """
         memory_mb = JAVA_LONG_MAX if self.memory_mb is None else self.memory_mb
         return Resource(memory_mb, JAVA_INT_MAX if self.vcores is None else self.vcores)
 
 
 class Limit(Amount):
-    """A maximum: an amount, or percentages of the cluster (left out: 100)."""
+    """A maximum: an amount, or percentages of the cluster (omitted: 100)."""
 
     memory_percent: Percent | None = None
     vcores_percent: Percent | None = None
 
     def limit(self) -> ResourceLimit:
-        """As a queue has it."""
+        """Return the limit in a queue's settings."""
         if self.memory_percent is None and self.vcores_percent is None:
             return ResourceLimit(self.most())
         memory, vcores = (100 if one is None else one for one in (self.memory_percent, self.vcores_percent))
@@ -213,7 +219,7 @@ class QueueEntry(_Model):
 
 
 class Defaults(_Model):
-    """What holds for queues (and users) that do not say it themselves."""
+    """Defaults for queues and users that do not set these values."""
 
     scheduling_policy: Literal["fair", "drf"] = "fair"
     """Or `drf`."""
@@ -240,7 +246,7 @@ class UserSpec(_Model):
 
 
 class RuleSpec(_Model):
-    """One placement rule, and the rule that makes its parent queue."""
+    """One placement rule, and the rule that creates its parent queue."""
 
     rule: str
     """`specified`, `user`, `primaryGroup`, `secondaryGroupExistingQueue`, `nestedUserQueue`, `default` or `reject`."""
@@ -273,7 +279,7 @@ class ReservationSpec(_Model):
 
 
 class RootSpec(_Model):
-    """What can be said of the root queue; its preemption settings are the defaults."""
+    """Settings of the root queue; its preemption settings are the defaults of all queues."""
 
     min_resources: Amount | None = None
     max_resources: Maximum | None = None

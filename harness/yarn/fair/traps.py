@@ -2,7 +2,7 @@
 
 Applications are lost, or the setting has no effect.
 
-Facts are those of Hadoop 3.4.2 (FSParentQueue, FSLeafQueue, QueuePlacementPolicy, AllocationConfiguration).
+Follows Hadoop 3.4.2 (FSParentQueue, FSLeafQueue, QueuePlacementPolicy, AllocationConfiguration).
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ _INHERITED_LISTS = ("aclSubmitApps", "aclAdministerApps")
 
 
 class _Places(Protocol):
-    """Where findings go: the check of the file."""
+    """Receives findings: the check of the file."""
 
     places: dict[str, Element]
     verdict: Verdict
 
     def at(self, element: Element, queue: str | None = None) -> Spot:
-        """Return where a finding about an element stands: the element, and the queue that it is about, if any."""
+        """Return the location of a finding about an element: the element, and its queue, if any."""
         ...
 
 
@@ -63,11 +63,11 @@ def find_traps(check: _Places, root: Element, file: AllocationFile, tree: QueueT
 class _Traps:
     def __init__(self, check: _Places, root: Element, file: AllocationFile, tree: QueueTree) -> None:
         self.check, self.root, self.file, self.tree = check, root, file, tree
-        #: Queues with resources that are read otherwise than they are written: what follows of that is not told again.
+        #: Queues with misread resources: their consequences are not reported again.
         self.misread = {found.queue for found in check.verdict.findings if found.code in ("YF511", "YF515")}
 
     def spot(self, path: str, tag: str) -> Spot:
-        """The element of a queue that says something; the queue's own where it is a default."""
+        """Return the element of a queue with a setting; the queue's own element if the setting is a default."""
         place = self.check.places.get(path)
         if place is None:
             return self.check.at(self.root, path)
@@ -75,11 +75,11 @@ class _Traps:
         return self.check.at(inside[-1] if inside else place, path)
 
     def top(self, tag: str) -> Element | None:
-        """The last element of this name directly inside <allocations>."""
+        """Return the last element of this name directly inside <allocations>."""
         return next((item for item in reversed(list(self.root.elements())) if item.tag == tag), None)
 
     def configured(self) -> Iterator[tuple[Queue, QueueSettings]]:
-        """The queues that the file names, each with what it says of it."""
+        """Return the queues of the file, each with its settings there."""
         for queue in self.tree:
             said = self.file.settings.get(queue.path)
             if said is not None and queue.path in self.check.places:
@@ -205,7 +205,7 @@ class _Traps:
                 )
 
     def _open_above(self, queue: Queue, kind: str) -> str | None:
-        """The nearest queue above that lets everybody in."""
+        """Return the nearest queue above that admits everybody."""
         path = queue.parent
         while path is not None:
             said = self.file.settings.get(path)
@@ -286,7 +286,7 @@ class _Traps:
             )
 
     def _first_protected(self, leaves: list[Queue]) -> str:
-        """The queue whose setting protects the first leaf: its own, or that of a queue above."""
+        """Return the queue whose setting protects the first leaf: the leaf itself, or an ancestor."""
         path: str | None = leaves[0].path
         settings: Mapping[str, QueueSettings] = self.file.settings
         while path is not None:
@@ -301,14 +301,17 @@ def _open(acl: str) -> bool:
 
 
 def _nothing(limit: ResourceLimit) -> str:
-    """The resource of which a limit allows nothing; "" for none."""
+    """Return the resource of which a limit allows nothing; "" for none."""
     if limit.absolute is None:
         return "memory" if limit.memory_fraction == 0 else "vcores" if limit.vcores_fraction == 0 else ""
     return "memory" if limit.absolute.memory_mb == 0 else "vcores" if limit.absolute.vcores == 0 else ""
 
 
 def _larger(own: ResourceLimit, above: ResourceLimit) -> str:
-    """The resource of which a limit allows more than the one above, where both are of one kind; "" for none."""
+    """Return the resource of which a limit allows more than the limit above, if both have the same type.
+
+    "" for none.
+    """
     if own.absolute is None or above.absolute is None:
         if own.absolute is not None or above.absolute is not None:
             return ""

@@ -1,7 +1,7 @@
-"""Queue trees as users write them (YAML), strictly read into the values of an allocation file.
+"""Converts queue trees that users write (YAML) to the values of an allocation file, with strict checks.
 
-The format is described in docs/reference/allocation-file.md; harness.yarn.fair.spec says which values there may be.
-Reading YAML is the caller's business: this takes plain data and a function that tells where a key stands.
+The format is described in docs/reference/allocation-file.md; harness.yarn.fair.spec defines the allowed values. The
+caller reads the YAML and passes plain data and a function that returns the position of a key.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.yarn.fair.spec import QueueEntry, RootSpec, RuleSpec, TreeSpec, Wro
 
 Where = Callable[[KeyPath], str]
 
-#: acl_submit_apps -> aclSubmitApps, and so on.
+#: Converts acl_submit_apps to aclSubmitApps, and so on.
 ACL_KEYS = {re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", element): element for element in ACL_ELEMENTS}
 
 
@@ -40,9 +40,9 @@ def read_tree(data: object, where: Where) -> AllocationFile:
     Parameters
     ----------
     data : plain data (mappings, lists, scalars), without cycles.
-    where : tells ``file:line`` of a key path.
+    where : returns ``file:line`` of a key path.
 
-    Raises InputError naming file, line, queue and what to write instead.
+    Raises InputError with file, line, queue and a replacement.
     """
     try:
         file = _file(TreeSpec.model_validate(data))
@@ -112,7 +112,7 @@ def _file(spec: TreeSpec) -> AllocationFile:
 
 
 def _common(path: str, spec: QueueEntry | RootSpec) -> QueueSettings:
-    """What any queue may say, the root too."""
+    """Return the settings that every queue, including root, may have."""
     largest = spec.max_container_allocation
     acls = {element: getattr(spec, key, None) for key, element in ACL_KEYS.items()}
     return QueueSettings(
@@ -141,11 +141,11 @@ def _ms(seconds: int | None, otherwise: object) -> Any:
 
 
 def _finding(error: ValidationError, where: Where) -> InputError:
-    """The first finding of pydantic in the words that users see."""
+    """Return the first error of pydantic in the wording for users."""
     findings = error.errors(include_url=False)
     first = findings[0]
     location: KeyPath = first["loc"]
-    # Union members show up in the location by their type, and that a name is meant, not what it names.
+    # Union members appear in the location by their type; and it must be clear whether a name or its value is wrong.
     union = named = False
     while len(location) > 1 and location[-1] in ("int", "float", "constrained-int", "constrained-float"):
         location, union = location[:-1], True

@@ -29,7 +29,7 @@ _NOT_OF_ROOT = (
     *("min_share_preemption_timeout_s", "fair_share_preemption_timeout_s", "fair_share_preemption_threshold"),
     *("weight", "max_am_share", "reservation"),
 )
-#: What else of a file has to come back.
+#: Other values of a file that must survive the conversion.
 _OF_FILE = tuple(
     one.name
     for one in fields(AllocationFile)
@@ -38,12 +38,12 @@ _OF_FILE = tuple(
 
 
 def tree_of(file: AllocationFile, *, source: str) -> dict[str, Any]:
-    """The queue tree of an allocation file, as plain data.
+    """Return the queue tree of an allocation file, as plain data.
 
     Parameters
     ----------
     file : the file, as Hadoop reads it.
-    source : what to call it in messages.
+    source : name of the file in messages.
 
     Returns
     -------
@@ -53,15 +53,15 @@ def tree_of(file: AllocationFile, *, source: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        The file says what a queue tree cannot, or what it refuses because the ResourceManager gets it wrong. A name
-        that Hadoop drops (a minimum in per cent, say) is no such thing: it is in effect nowhere.
+        The file has settings that a queue tree cannot express, or refuses because the ResourceManager misreads them.
+        Settings that Hadoop drops (such as a minimum in per cent) do not count, because they have no effect.
     """
     found: dict[str, Any] = {"queues": {}}
     tree = queue_tree(file)
     parents = {queue.parent for queue in tree} | {path for path in file.configured_parents if path != ROOT}
     nodes: dict[str, dict[str, Any]] = {}
     configured = [queue.path for queue in tree if queue.path != ROOT and file.configured(queue.path)]
-    # Parents are made by the queues below them where the file does not name them.
+    # Parents that the file does not name are created by the queues below them.
     for path in dict.fromkeys(above for one in configured for above in _path_to(one)):
         settings = file.settings.get(path) or QueueSettings(path)
         entry = _entry(settings)
@@ -94,7 +94,7 @@ def _path_to(path: str) -> list[str]:
 
 
 def _check(file: AllocationFile, again: AllocationFile, source: str) -> None:
-    """Raises InputError where the tree that was made does not say what the file says."""
+    """Raise InputError if the resulting tree does not have the settings of the file."""
     before, after = ({queue.path: queue for queue in queue_tree(one)} for one in (file, again))
     for path in [*before, *after]:
         if _in_effect(before.get(path)) != _in_effect(after.get(path)):
@@ -108,7 +108,7 @@ def _check(file: AllocationFile, again: AllocationFile, source: str) -> None:
 
 
 def _in_effect(queue: Queue | None) -> Queue | None:
-    """A queue without what nothing is decided by: the root has no sibling."""
+    """Return a queue without settings that have no effect, such as the weight of root, which has no sibling."""
     return queue if queue is None or queue.path != ROOT else replace(queue, weight=1.0, max_am_share=0.5)
 
 
@@ -170,13 +170,13 @@ def _limit(limit: ResourceLimit | None) -> dict[str, Any] | None:
     if limit is None:
         return None
     if limit.absolute is not None:
-        # A maximum without either amount says nothing; one that is without limit says so.
+        # A maximum without either amount is unset; an unlimited one is explicit.
         return _amount(limit.absolute, JAVA_LONG_MAX, JAVA_INT_MAX) or {"memory_mb": JAVA_LONG_MAX}
     return {"memory_percent": limit.memory_fraction * 100.0, "vcores_percent": limit.vcores_fraction * 100.0}
 
 
 def _number(value: float | None) -> float | int | None:
-    """A float32 by its shortest decimal."""
+    """Format a float32 as its shortest decimal."""
     if value is None:
         return None
     number = float(weight_text(value))

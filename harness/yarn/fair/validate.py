@@ -1,7 +1,7 @@
-"""What is wrong with an allocation file, all of it, with lines: above all what the ResourceManager gets wrong silently.
+"""Finds all mistakes in an allocation file, with lines, above all those that the ResourceManager silently accepts.
 
-An error is anything that the RM refuses, ignores, clips, cuts or reads differently from what is written; a warning is
-what it does as written but hardly as meant. Reading a file as the RM does is `parse`'s business.
+An error is anything that the RM refuses, ignores, clips, cuts or reads differently from what is written; a warning is a
+setting that works as written but is hardly meant. `parse` reads a file as the RM does.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from harness.yarn.findings import Verdict
 def validate_allocations(
     xml: str | bytes, *, source: str = "allocation file", site: Mapping[str, str] | None = None
 ) -> Verdict:
-    """Every mistake in an allocation file. Nothing is raised for its content.
+    """Return every mistake in an allocation file. Never raises because of the content.
 
     Parameters
     ----------
     xml : the document.
-    source : what to call it in messages.
-    site : properties of yarn-site.xml; None where they are not known.
+    source : name of the document in messages.
+    site : properties of yarn-site.xml; None if they are not known.
     """
     check = _Check()
     if site is not None:
@@ -65,7 +65,7 @@ def validate_allocations(
             if root.tag == "allocations":
                 check.refused(error, source, "YF407" if "rule" in error.what else "YF401")
             return
-        # What was found unreadable and does not matter is a default that the root queue's own setting hides.
+        # An unreadable value that does not matter is a default which the root queue's own setting overrides.
         check.verdict.findings = [
             dataclasses.replace(found, code="YF508") if found.refused else found for found in check.verdict.findings
         ]
@@ -82,7 +82,7 @@ def validate_allocations(
 
 
 def _of_spark(root: Element) -> bool:
-    """Whether it is a file of Spark's: its pools have modes in capitals, and a share that is one number."""
+    """Return whether it is Spark's file: its pools have modes in capitals, and a share that is one number."""
     pools = [item for item in root.elements() if item.tag == "pool"]
     inside = {part.tag for pool in pools for part in pool.elements()}
     own = {"schedulingMode", "weight", "minShare"}
@@ -96,8 +96,8 @@ def _of_spark(root: Element) -> bool:
     )
 
 
-#: Elements of the Fair Scheduler of Hadoop 1, whose units were slots and jobs -> what takes their place: first those of
-#: a pool, then those of the whole file.
+#: Elements of Hadoop 1's Fair Scheduler, whose units were slots and jobs -> their replacements: first of a pool, then
+#: of the whole file.
 _POOLS_OF_HADOOP_1 = {
     "minMaps": "<minResources> in megabytes and vcores: there are no slots",
     "minReduces": "<minResources> in megabytes and vcores: there are no slots",
@@ -110,7 +110,7 @@ _OF_HADOOP_1 = {
     "userMaxJobsDefault": "<userMaxAppsDefault>, if as many applications are meant",
     "defaultPoolSchedulingMode": "<defaultQueueSchedulingPolicy>",
 }
-#: Those that stand inside a queue though they are the whole file's -> what a queue has for them, if anything.
+#: Elements of the whole file that are found inside a queue -> the queue's equivalent, if any.
 _HADOOP_1_IN_QUEUE = {
     "maxRunningJobs": "maxRunningApps",
     "poolMaxJobsDefault": "maxRunningApps",
@@ -132,17 +132,17 @@ _OF_DEFAULTS = {
 class _Check(Check):
     def __init__(self) -> None:
         super().__init__()
-        #: Where each queue stands.
+        #: The location of each queue.
         self.places: dict[str, Element] = {}
 
     @property
     def types(self) -> tuple[str, ...]:
-        """Further resource types of which the file speaks."""
+        """Return further resource types that the file names."""
         found = [element for place in self.places.values() for element in place.elements()]
         return tuple(dict.fromkeys(name for element in found for name in custom_types(element.all_text())))
 
     def unknown_at_top(self, spot: Spot, root: Element) -> None:
-        """An element that means nothing directly inside <allocations>."""
+        """Report an unknown element directly inside <allocations>."""
         tag = spot.element.tag
         what = f"<{tag}> is of Hadoop 1's Fair Scheduler, YARN ignores it"
         if tag in _OF_HADOOP_1:
@@ -157,7 +157,7 @@ class _Check(Check):
             spot.unknown(TOP_ELEMENTS, root)
 
     def unknown_in_queue(self, spot: Spot, queue: Element) -> None:
-        """An element that means nothing inside a queue."""
+        """Report an unknown element inside a queue."""
         tag = spot.element.tag
         what = f"<{tag}> is of Hadoop 1's Fair Scheduler, YARN ignores it"
         if tag in _OF_DEFAULTS:
@@ -289,7 +289,7 @@ class _Check(Check):
         seen: dict[str, Element] = {}
         children: dict[str, int] = {}
         found: dict[str, ResourceLimit] = {}
-        # Hadoop takes any end of the word for <queue>.
+        # Hadoop accepts every suffix of "queue" as the tag.
         is_parent = kind == "parent" or any(
             item.tag == "pool" or "queue".endswith(item.tag) for item in element.elements()
         )
@@ -308,7 +308,7 @@ class _Check(Check):
                     self.unknown_in_queue(inner, element)
             else:
                 inner.once(seen, plain_name(tag))
-                # One message is enough where the element itself is refused.
+                # One message is enough if the element itself is refused.
                 if tag not in refused and tag != "reservation" and (text := inner.text()) is not None:
                     self.attribute(inner, text, found)
         if is_parent:
@@ -354,7 +354,7 @@ class _Check(Check):
             spot.report("YF514", "<queuePlacementPolicy> has no rules and is ignored", "write rules")
 
     def rules(self, spot: Spot, depth: int = 0) -> list[Spot]:
-        """The rules inside, checked each."""
+        """Return the rules inside, after checking each."""
         found = []
         for item in map(self.at, spot.element.elements()):
             if item.element.tag.lower() == "rule":

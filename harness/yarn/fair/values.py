@@ -1,6 +1,6 @@
-"""What is wrong with single elements of an allocation file: numbers, resources, policies, access lists; what is found.
+"""Checks of single elements of an allocation file (numbers, resources, policies, access lists), and their findings.
 
-The whole file is `validate`'s business.
+`validate` checks the whole file.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ from harness.yarn.findings import Finding, Fix, Verdict
 from harness.yarn.misspelt import likely
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?"
-#: The notations of a resource that mean what they say; anything else that Hadoop takes has a part that it drops.
-#: Units that neither notation of Hadoop has.
+#: Notations of a resource that are read as written; in every other one that Hadoop accepts, it drops a part. Units that
+#: neither notation of Hadoop has.
 _LARGE_UNITS = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)\s*([gt])i?b?(?![a-z])", re.IGNORECASE)
 _CLEAR_RESOURCES = [
     re.compile(pattern, re.IGNORECASE)
@@ -51,25 +51,25 @@ _CLEAR_RESOURCES = [
         r"[0-9]+\s*vcores\s*[, ]\s*[0-9]+\s*mb",
     )
 ]
-#: A preemption time-out of so many seconds (almost three hours) is one that was meant in milliseconds.
+#: A preemption timeout of at least this many seconds (almost three hours) was probably meant in milliseconds.
 MILLISECONDS_FROM = 10_000
 _THOUSANDS = re.compile(r"(?<![0-9])[0-9]{1,3}(?:,[0-9]{3})+(?![0-9])")
 _DOTTED_THOUSANDS = re.compile(r"(?<![0-9.])[1-9][0-9]{0,2}(?:\.[0-9]{3})+(?![0-9.])")
-#: A digit of a number's mantissa that is not 0.
+#: A digit other than 0 in a number's mantissa.
 _NOT_ZERO = re.compile(r"^\s*[+-]?(?:0[xX])?[0.]*[1-9a-fA-F]")
-#: Elements that may stand several times in one place.
+#: Elements that may occur several times in one place.
 _REPEATED = frozenset({"queue", "pool", "user"})
 _MAX_TIMEOUT_S = JAVA_LONG_MAX // 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """An element, and the queue that it speaks of; what is wrong there goes into the verdict."""
+    """An element and its queue; findings about them go into the verdict."""
 
     verdict: Verdict
     element: Element
     queue: str | None = None
-    #: The file of the element; None: the one that is checked.
+    #: The file of the element; None: the checked file.
     file: str | None = None
 
     def report(self, code: str, what: str, hint: str, fix: Fix | None = None) -> None:
@@ -83,7 +83,7 @@ class Spot:
         self.renamed("YF501", what, close, parent)
 
     def renamed(self, code: str, what: str, tag: str, parent: Element | None) -> None:
-        """A finding with the advice to give the element another name, where that yields what was likely meant."""
+        """Return a finding with the advice to rename the element, if that gives what was probably meant."""
         siblings = [] if parent is None else [item for item in parent.elements() if item is not self.element]
         if not tag:
             self.report(code, what, "correct its name, or remove it")
@@ -95,7 +95,10 @@ class Spot:
             self.report(code, what, f"write <{tag}>", self._rename(tag))
 
     def _unfit(self, tag: str, siblings: list[Element]) -> str | None:
-        """Why this element's content is none of another one; None where it is, "" where nothing better is known."""
+        """Explain why this element's content does not fit another element.
+
+        None if it does, "" if there is no better advice.
+        """
         name = plain_name(tag)
         kind = (OF_QUEUE.get(name) or OF_FILE.get(name) or (None, None))[1]
         text = trim(self.element.all_text())
@@ -124,13 +127,13 @@ class Spot:
         return Fix(splices=tuple(splices)) if item.children else None
 
     def stray_text(self) -> None:
-        """Report text that stands directly in an element of elements."""
+        """Report text directly inside an element that only contains elements."""
         if text := trim(self.element.all_text()):
             what = f"text {text[:40]!r} stands directly in <{self.element.tag}>, where it is ignored"
             self.report("YF004", what, "put it into an element, or remove it")
 
     def attributes(self, *known: str) -> None:
-        """Report attributes that are not known."""
+        """Report unknown attributes."""
         for name in self.element.attributes:
             if name not in known:
                 hint = f"known here: {', '.join(known)}" if known else "remove it"
@@ -165,7 +168,7 @@ class Spot:
     # ---- values
 
     def number(self, text: str, parse: Callable[[str], float]) -> float | None:
-        """Return the number; report a text that is none and return None."""
+        """Return the number; report an invalid one and return None."""
         try:
             return parse(trim(text))
         except ValueError as error:
@@ -173,7 +176,7 @@ class Spot:
             return None
 
     def value(self, kind: Kind | Amount, text: str) -> Any:
-        """What an element says that goes by a kind; what is read of it where that is looked at further."""
+        """Check an element's value by its type; return the value if it is checked further."""
         if isinstance(kind, Amount):
             return self.resources(kind, text)
         return _CHECKS[kind](self, text)
@@ -231,7 +234,7 @@ class Spot:
             self.report("YF510", what, "write seconds, or remove it")
         elif value is not None and value >= MILLISECONDS_FROM:
             what = f"<{self.element.tag}> {trim(text)} is in seconds: {_hours(int(value))}"
-            # Hadoop takes whole seconds alone.
+            # Hadoop only accepts whole seconds.
             self.report("YF608", what, f"write {round(value / 1000)} if milliseconds are meant")
 
     def policy(self, text: str) -> str | None:
@@ -263,7 +266,7 @@ class Spot:
             self.report(codes[1], what, f"write {names!r} for users alone, or 'u1,u2 g1,g2'")
 
     def resources(self, kind: Amount, text: str) -> ResourceLimit | None:
-        """Return the parsed resources; report what is wrong and return None."""
+        """Return the parsed resources; report mistakes and return None."""
         text, percent = trim(text), kind.percent
         tag = self.element.tag
         custom = custom_types(text)
@@ -308,7 +311,7 @@ class Spot:
 
 
 def _named(read: AccessList) -> str:
-    """Whom an access list names, in words."""
+    """Describe whom an access list names."""
     said = []
     for kind, names in (("user", read.users), ("group", read.groups)):
         if names:
@@ -322,7 +325,7 @@ def _hours(seconds: int) -> str:
 
 
 def _in_megabytes(text: str) -> str | None:
-    """The text with amounts in gigabytes or terabytes in megabytes; None where that is no resource either."""
+    """Return the text with gigabytes or terabytes converted to megabytes; None if that is no resource either."""
     old = "=" not in text
 
     def amount(found: re.Match[str]) -> str:
@@ -338,7 +341,7 @@ def _in_megabytes(text: str) -> str | None:
 
 
 def _meant(text: str) -> str:
-    """What to write for a resource that is read otherwise: without separators in its numbers, without fractions."""
+    """Return what to write in place of a misread resource: numbers without separators and without fractions."""
     dotted = _DOTTED_THOUSANDS.sub(lambda number: number[0].replace(".", ""), text)
     if dotted != text and any(pattern.fullmatch(dotted) for pattern in _CLEAR_RESOURCES):
         return f"write '{dotted}' if its dots separate thousands, and else whole amounts"
@@ -362,17 +365,17 @@ _CHECKS: dict[Kind, Callable[[Spot, str], Any]] = {
 
 
 class Check:
-    """A look at a whole file: findings gather in ``verdict``."""
+    """Context of the check of a whole file; ``verdict`` collects the findings."""
 
     def __init__(self) -> None:
         self.verdict = Verdict()
 
     def at(self, element: Element, queue: str | None = None) -> Spot:
-        """An element that speaks of a queue, or of none."""
+        """Return the location of an element that belongs to a queue, or to none."""
         return Spot(self.verdict, element, queue)
 
     def verdict_on(self, xml: str | bytes, source: str, look: Callable[[Element], None]) -> Verdict:
-        """What ``look`` finds in a document, by line; also where it is no XML, or refused for good."""
+        """Return the findings of ``look`` in a document, by line; works even if it is not XML, or is refused."""
         try:
             root = parse_xml(xml, source=source)
         except InputError as error:
@@ -381,7 +384,7 @@ class Check:
         return self.verdict_of(root, source, look)
 
     def verdict_of(self, root: Element, source: str, look: Callable[[Element], None]) -> Verdict:
-        """`verdict_on` a document that is parsed already."""
+        """Return the `verdict_on` a parsed document."""
         try:
             look(root)
         except InputError as error:
@@ -390,7 +393,7 @@ class Check:
         return self.verdict
 
     def refused(self, error: InputError, source: str, code: str) -> None:
-        """A reader's refusal, unless something is found in that line already."""
+        """Add a reader's refusal, unless that line has a finding already."""
         match = re.match(r":(\d+)(?:: queue (.*))?$", (error.where or "").removeprefix(source), re.DOTALL)
         line, queue = (int(match[1]), match[2]) if match else (1, None)
         if not any(found.line == line and found.refused for found in self.verdict.findings):

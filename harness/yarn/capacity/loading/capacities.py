@@ -1,4 +1,4 @@
-"""The capacities of one queue: per cent, weights, absolute resources and vectors, and their maxima."""
+"""The capacities of one queue: percentages, weights, absolute resources and vectors, and their maxima."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.yarn.fair.resources import custom_types
 
 
 def read_capacities(reading: Reading, node: Node, label: str, *, template: bool = False) -> None:
-    """Read a queue's share in one partition, as per cent of its parent and as a weight, and its maximum."""
+    """Read a queue's share in one partition, as a percentage of its parent and as a weight, and its maximum."""
     path, root = node.path, node.parent is None and not template
     key = reading.labelled(path, label, "capacity")
     try:
@@ -154,7 +154,7 @@ def _check_vector(reading: Reading, node: Node, key: str) -> None:
 
 
 def read_amounts(reading: Reading, node: Node, key: str) -> dict[str, int]:
-    """Return the absolute resources that a property names; none, and a refusal, where they cannot be read."""
+    """Return the absolute resources of a property; record a refusal and return none if they cannot be read."""
     text = reading.text(key)
     try:
         return parse_absolute(text, reading.types)
@@ -211,7 +211,7 @@ def _greater(reading: Reading, left: Amounts, right: Amounts) -> bool:
 
 
 def check_unknown_resources(reading: Reading, node: Node) -> None:
-    """In flexible mode a parent's vector is shared among its children, resource by resource."""
+    """In flexible mode, divide a parent's vector among its children by resource, to check unknown resources."""
     if reading.legacy or node.parent is None or node.broken:
         return
     for label in sorted(node.labels):
@@ -222,7 +222,7 @@ def check_unknown_resources(reading: Reading, node: Node) -> None:
         parts = vector_parts(text, memory_needed=reading.memory_needed(text), types=reading.types)
         unknown = [name for name in parts if name not in (MEMORY, VCORES, *reading.types)]
         if not reading.site_known:
-            # Without yarn-site.xml a further resource type may well be known to the RM.
+            # Without yarn-site.xml, the RM may know further resource types.
             unknown = [name for name in unknown if not custom_types(f"{name}=1")]
         if unknown:
             reading.refuse(
@@ -235,7 +235,7 @@ def check_unknown_resources(reading: Reading, node: Node) -> None:
 
 
 def check_maximum_weights(reading: Reading, node: Node) -> None:
-    """In flexible mode no maximum is a weight (``WeightQueueCapacityCalculator.calculateMaximumResource``)."""
+    """Refuse maxima that are weights in flexible mode (``WeightQueueCapacityCalculator.calculateMaximumResource``)."""
     if reading.legacy or node.parent is None or node.broken:
         return
     for label in sorted(node.labels & node.parent.labels):

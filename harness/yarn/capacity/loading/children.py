@@ -1,4 +1,4 @@
-"""The capacities of siblings together: one kind, and a sum that Hadoop accepts."""
+"""The capacities of siblings together: they must be of one type, with a sum that Hadoop accepts."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from harness.yarn.fair.javanum import float32, trim
 
 
 def _kind_of(reading: Reading, queues: Collection[Node], labels: Collection[str], owner: Node) -> str | None:
-    """The kind of capacities of these queues; None (and a reason) for a mixture of them."""
+    """Return the capacity type of these queues; None (and a reason) if they mix types."""
     percent = weight = absolute = False
     for queue in queues:
         for label in labels:
             percent |= queue.percent.get(label, 0.0) > 0
             weight |= queue.weight.get(label, -1.0) >= 0
-            # Amounts of nothing are absolute too since 3.5 (YARN-11641).
+            # Amounts of zero make the type absolute, too, since 3.5 (YARN-11641).
             named, some = label in queue.absolute, any_amount(queue.minimum.get(label, {}))
             if named if named != some and reading.since((3, 5)) else some:
                 absolute, percent = True, False
@@ -30,9 +30,9 @@ def _kind_of(reading: Reading, queues: Collection[Node], labels: Collection[str]
 
 
 def check_children(reading: Reading, node: Node, children: list[Node], when: When) -> None:
-    """Check that the children have capacities of one kind, and that these fit the queue's own.
+    """Check that the children have capacities of one type, and that these fit the queue's own.
 
-    Nothing is said where a value of one of them could not be read.
+    Reports nothing if a value of one of them could not be read.
     """
     if not reading.legacy or node.broken or any(child.broken for child in children):
         return
@@ -109,7 +109,10 @@ def _check_absolute_sum(reading: Reading, node: Node, children: list[Node], labe
 
 
 def _refuse_unread_memory(reading: Reading, queues: Collection[Node], labels: Collection[str], when: When) -> bool:
-    """Refuse absolute capacities without memory that Hadoop reads, the cause of what is refused; whether any is."""
+    """Refuse absolute capacities whose memory Hadoop does not read, which causes later refusals.
+
+    Return whether any is.
+    """
     found = False
     for queue in queues:
         for label in labels:
@@ -127,7 +130,7 @@ def _refuse_unread_memory(reading: Reading, queues: Collection[Node], labels: Co
 
 
 def _written(reading: Reading, node: Node, label: str) -> str:
-    """An absolute capacity as it is written, with what Hadoop reads of it where that is another text."""
+    """Return an absolute capacity as written, followed by what Hadoop reads if that differs."""
     text = trim(reading.text(reading.labelled(node.path, label, "capacity")) or "")[:80]
     read = amounts_text(node.minimum.get(label, {}))
     same = text.replace(" ", "").replace(f"{MEMORY}=", "memory=") == read

@@ -13,7 +13,7 @@ _APP_NAMES = _PLACEMENT_RULES + ".app-name"
 
 
 def queue_names(root: Node) -> mapping.QueueNames:
-    """The queues as mappings may name them."""
+    """Return the queues in the form in which mappings name them."""
     kinds: dict[str, mapping.QueueKind] = {}
     for node in root.tree():
         kinds[node.path] = "parent" if node.kind == "plan" else node.kind

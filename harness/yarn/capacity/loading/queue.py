@@ -1,4 +1,4 @@
-"""What else is set for one queue: largest container, state, users, lifetimes, order, and priorities."""
+"""Further settings of one queue: largest container, state, users, lifetimes, order, and priorities."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def check_largest_container(reading: Reading, node: Node) -> None:
 
 
 def read_state(reading: Reading, node: Node) -> None:
-    """Read whether the queue is stopped; one below a stopped queue cannot run."""
+    """Read whether the queue is stopped; a queue below a stopped one cannot run."""
     key = f"{node.path}.state"
     text = reading.text(key)
     above = node.parent is not None and node.parent.stopped
@@ -106,7 +106,7 @@ def check_node_sorting(reading: Reading, node: Node) -> None:
 
 
 def read_lifetimes(reading: Reading, node: Node) -> None:
-    """Read how long applications may live, and by default do; both are inherited."""
+    """Read the maximum and the default lifetime of applications; both are inherited."""
     path, parent = node.path, node.parent
     most_key, default_key = f"{path}.maximum-application-lifetime", f"{path}.default-application-lifetime"
     most, default = reading.number(most_key, -1, "long", path), reading.number(default_key, -1, "long", path)
@@ -136,7 +136,7 @@ def read_lifetimes(reading: Reading, node: Node) -> None:
 
 
 def check_user_limits(reading: Reading, node: Node) -> float | None:
-    """Check the limits of a user, and return ``minimum-user-limit-percent``; None where it cannot be read."""
+    """Check the limits of a user, and return ``minimum-user-limit-percent``; None if it cannot be read."""
     path = node.path
     reading.number("user-limit-factor", 1.0, "float")
     reading.number(f"{path}.user-limit-factor", 1.0, "float", path)
@@ -145,7 +145,7 @@ def check_user_limits(reading: Reading, node: Node) -> float | None:
 
 
 def check_leaf(reading: Reading, node: Node) -> None:
-    """Check what only queues have in which applications run."""
+    """Check settings that only leaf queues have."""
     path = node.path
     _check_leaf_policy(reading, node)
     limit = check_user_limits(reading, node)
@@ -203,7 +203,7 @@ def _check_leaf_policy(reading: Reading, node: Node) -> None:
 
 
 def read_parent_policy(reading: Reading, node: Node) -> None:
-    """Read by which policy a queue orders its children, who inherit it."""
+    """Read the policy by which a queue orders its children, which inherit it."""
     key = f"{node.path}.ordering-policy"
     text = reading.text(key)
     inherited = "utilization" if node.parent is None else node.parent.ordering
@@ -243,11 +243,11 @@ def _check_priority_acl(reading: Reading, node: Node) -> None:
 
 
 def _bracketed(text: str) -> list[str]:
-    """What follows each opening bracket, up to the closing one or the end."""
+    """Return the text after each opening bracket, up to the closing one or the end."""
     found, at = [], 0
     while (start := text.find("[", at)) >= 0:
         end = text.find("]", start + 1)
-        # One character at least is inside.
+        # There must be at least one character inside.
         if end == start + 1:
             at = start + 1
             continue
@@ -257,7 +257,7 @@ def _bracketed(text: str) -> list[str]:
 
 
 def _check_priority_group(group: str) -> None:
-    """Raises ValueError for what ``AppPriorityACLConfigurationParser`` throws on."""
+    """Raise ValueError for a text on which ``AppPriorityACLConfigurationParser`` throws."""
     named, most = False, False
     for pair in trim(group).split(" "):
         pieces = split(pair, "=")

@@ -13,7 +13,7 @@ from harness.yarn.capacity.settings import Settings, Unknown
 from harness.yarn.fair.javanum import parse_int, trim
 from harness.yarn.releases import ASSUMED
 
-#: Prefix of Hadoop's own classes: one that is not known here does not exist. Others may be the administrator's.
+#: Prefix of Hadoop's own classes: an unknown class with this prefix does not exist. Others may be the administrator's.
 HADOOP = "org.apache.hadoop."
 LABELS = "accessible-node-labels"
 
@@ -51,9 +51,9 @@ class Node:
     default_label: str | None = None
     #: Labels with settings of their own.
     labels: frozenset[str] = frozenset()
-    #: Part of its parent, 0 to 1; 0 where the capacity has another form.
+    #: Fraction of its parent, 0 to 1; 0 if the capacity has another form.
     percent: dict[str, float] = field(default_factory=dict)
-    #: -1 where the capacity is no weight.
+    #: -1 if the capacity is not a weight.
     weight: dict[str, float] = field(default_factory=dict)
     #: Absolute capacity and maximum; empty where there is none.
     minimum: dict[str, Amounts] = field(default_factory=dict)
@@ -82,14 +82,14 @@ class Node:
         return self.path if self.parent is None else self.path[len(self.parent.path) + 1 :]
 
     def tree(self) -> Iterator[Node]:
-        """The queue and all below it, parents first."""
+        """Return the queue and all queues below it, parents first."""
         yield self
         for child in self.children:
             yield from child.tree()
 
 
 class Reading:
-    """The properties of a configuration as the RM reads them, and what it refuses of them.
+    """The properties of a configuration as the RM reads them, and its refusals.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ class Reading:
         self.site_known = site is not None
         self.refusals: list[Refusal] = []
         self._noted: set[tuple[str, str, str | None, str]] = set()
-        #: Whether another release may read this configuration otherwise.
+        #: Whether another release may interpret this configuration differently.
         self.release_matters = False
         self._numbers: dict[str, float | None] = {}
         self.legacy = settings.flag("legacy-queue-mode.enabled", True)
@@ -122,7 +122,7 @@ class Reading:
         )
 
     def since(self, release: tuple[int, int]) -> bool:
-        """Return whether Hadoop is of this release or later; whoever asks reads something that differs by it."""
+        """Return whether Hadoop is at least this release; records that the caller's result depends on the release."""
         self.release_matters = True
         return self.release >= release
 
@@ -172,7 +172,7 @@ class Reading:
             return None
 
     def container(self, key: str) -> dict[str, int]:
-        """Return the resources that a ``maximum-allocation`` names; none where it is not set, or cannot be read."""
+        """Return the resources of a ``maximum-allocation``; none if it is not set or cannot be read."""
         try:
             return parse_container(self.text(key) or "", self.types)
         except ValueError:
@@ -197,7 +197,7 @@ class Reading:
 
     @cached_property
     def labels_of_queues(self) -> dict[str, set[str]]:
-        """Queue -> partitions that its properties mention (``getConfiguredNodeLabelsByQueue``)."""
+        """Return queue -> partitions that its properties mention (``getConfiguredNodeLabelsByQueue``)."""
         found: dict[str, set[str]] = {}
         for key in self.settings.own:
             start = key.find(f"{LABELS}.")
@@ -215,7 +215,7 @@ class Reading:
 
     @cached_property
     def user_settings(self) -> dict[str, list[str]]:
-        """Queue -> its properties that set weights of users."""
+        """Return queue -> its properties that set weights of users."""
         found: dict[str, list[str]] = {}
         for key in self.settings.own:
             path, dot, rest = key.partition(".user-settings.")
@@ -226,5 +226,5 @@ class Reading:
 
 
 def _short(key: str, queue: str | None) -> str:
-    """A property's name beside its queue, which is shown besides."""
+    """Return a property's name without its queue, which the message shows separately."""
     return key.removeprefix(f"{queue}.") if queue else key

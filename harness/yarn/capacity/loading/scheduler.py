@@ -34,7 +34,10 @@ def check_container_limits(reading: Reading) -> None:
 
 
 def check_monitors(reading: Reading) -> None:
-    """The scheduling monitors: yarn-site.xml names them, they read the scheduler's numbers."""
+    """Check the scheduling monitors.
+
+    Yarn-site.xml names them, and their settings are in the scheduler's configuration.
+    """
 
     def number(key: str, default: float, kind: str) -> float | None:
         return reading.number(key, default, kind)
@@ -47,7 +50,7 @@ def check_monitors(reading: Reading) -> None:
 
 
 def read_calculator(reading: Reading) -> None:
-    """Read the resource calculator, which must be able to count all resource types."""
+    """Read the resource calculator, which must support all resource types."""
     text = reading.text("resource-calculator")
     name = trim(text) if text is not None else next(iter(CALCULATORS))
     reading.dominant = CALCULATORS.get(name, True)
@@ -70,7 +73,7 @@ def read_calculator(reading: Reading) -> None:
         )
 
 
-#: The numbers of asynchronous scheduling: key -> Java's type.
+#: Numeric settings of asynchronous scheduling: key -> Java's type.
 _ASYNCHRONOUS: dict[str, str] = {
     "schedule-asynchronously.scheduling-interval-ms": "long",
     "schedule-asynchronously.maximum-threads": "int",
@@ -79,13 +82,13 @@ _ASYNCHRONOUS: dict[str, str] = {
 
 
 def check_cluster_wide(reading: Reading) -> None:
-    """Check how much is assigned a heartbeat, asynchronous scheduling, and the policies that sort nodes."""
+    """Check assignments per heartbeat, asynchronous scheduling, and the policies that sort nodes."""
     for key, default in (
         ("per-node-heartbeat.maximum-offswitch-assignments", 1),
         ("per-node-heartbeat.maximum-container-assignments", 100),
     ):
         reading.number(key, default)
-    # Hadoop reads them only where it schedules asynchronously, which it does by itself since 3.5.
+    # Hadoop reads them only if it schedules asynchronously, which is the default since 3.5.
     numbers = {key: kind for key, kind in _ASYNCHRONOUS.items() if reading.settings.raw(key) is not None}
     if numbers and reading.settings.flag("schedule-asynchronously.enable", reading.since((3, 5))):
         for key, kind in numbers.items():
@@ -102,7 +105,7 @@ def check_cluster_wide(reading: Reading) -> None:
 
 
 def check_lookup_policy(reading: Reading, name: str, key: str, queue: str | None, default: str | None = None) -> None:
-    """Check that a policy that sorts nodes has a class, and that it is one where it is Hadoop's own."""
+    """Check that the class of a node-sorting policy is given, and exists if it is one of Hadoop's own."""
     class_key = f"multi-node-sorting.policy.{name}.class"
     found = reading.text(class_key) or default
     hint = f"set yarn.scheduler.capacity.{class_key} to {_LOOKUP_POLICY}"

@@ -51,14 +51,14 @@ def find_refusals(
     release: tuple[int, int] = ASSUMED,
     cluster: Amounts | None = None,
 ) -> list[Refusal]:
-    """All reasons for which Hadoop refuses a configuration; empty where it starts and refreshes.
+    """Return all reasons for which Hadoop refuses a configuration; empty if it starts and refreshes with it.
 
     Parameters
     ----------
     values : full name of each property of the file -> its text.
-    site : properties of yarn-site.xml; None where they are not known.
-    release : Hadoop's.
-    cluster : the cluster's resources when it refreshes, by name; None where they are not known.
+    site : properties of yarn-site.xml; None if they are not known.
+    release : Hadoop's release.
+    cluster : the cluster's resources at the refresh, by name; None if they are not known.
     """
     reading = Reading(Settings(values, site), site=site, release=release, cluster=cluster)
     read_tree(reading)
@@ -233,8 +233,7 @@ def _check_refresh(reading: Reading, root: Node) -> None:
             continue
         if node.kind in ("leaf", "plan", "creating-v1"):
             continue
-        # A refresh looks at each child once, in the order of a HashMap of their paths, and at parents without
-        # children too.
+        # A refresh visits each child once, in the order of a HashMap of their paths, and also parents without children.
         children = {child.path: child for child in node.children}
         again = [children[path] for path in hash_set_order(list(children))]
         check_children(reading, node, again, "refresh")
