@@ -1,8 +1,8 @@
-"""What a kind of experiment is, and which there are. Extensions add them (`harness.base.extensions`).
+"""Experiment types: their interface and their list. Extensions add further types (`harness.base.extensions`).
 
-A kind says what may stand in its files, which runs a file asks for, what one run does, which figures a run has only
-beside others, and how its runs are compared and shown. Everything else is the same for all of them: run directories,
-seeds, processes, campaigns, going on after a crash (harness.experiments.run, harness.experiments.campaign).
+An experiment type defines the keys of its files, the runs of a file, what one run does, metrics that compare runs, and
+how its runs are compared and shown. Everything else is shared: run directories, seeds, processes, campaigns, resuming
+after a crash (harness.experiments.run, harness.experiments.campaign).
 """
 
 from __future__ import annotations
@@ -39,9 +39,10 @@ YARN = "harness.experiments.yarn:KIND"
 
 @dataclass(frozen=True, slots=True)
 class KindVariant:
-    """One run of an experiment, which can be pickled: a policy with its settings, and the seed. A kind adds its own.
+    """One run of an experiment, which can be pickled: a policy with settings, and the seed. Types add their own fields.
 
-    ``name``: its run directory's, too. ``mode``: where the policy acts, or the kind whose the policy is.
+    ``name``: also the name of its run directory. ``mode``: where the policy acts, or the experiment type that the
+    policy belongs to.
     """
 
     name: str
@@ -51,15 +52,15 @@ class KindVariant:
     seed: int
 
     def own(self) -> dict[str, Any]:
-        """What its kind adds to its identity."""
+        """Return what its experiment type adds to its identity."""
         return {}
 
     def of_policy(self) -> dict[str, Any]:
-        """What its kind says of how the policy acts, where that is not as usual."""
+        """Return how the policy acts, as far as its experiment type differs from the default."""
         return {}
 
     def identity(self) -> dict[str, Any]:
-        """As it stands in ``run.json``."""
+        """Return the identity as stored in ``run.json``."""
         policy = {"name": self.policy, "mode": self.mode, "settings": dict(self.settings), **self.of_policy()}
         return {"variant": self.name, "policy": policy, **self.own(), "seed": self.seed}
 
@@ -68,8 +69,8 @@ class KindVariant:
 class Target:
     """A cluster that is already running.
 
-    The ResourceManager's addresses, the path of its allocation file, and a folder that this machine and all nodes see
-    under the same path. ``rm`` None: a cluster is brought up.
+    Has the ResourceManager's addresses, the path of its allocation file, and a folder that this machine and all nodes
+    see under the same path. ``rm`` None: start a cluster.
     """
 
     rm: str | None = None
@@ -78,21 +79,21 @@ class Target:
     allocations: str | None = None
     shared: str | None = None
     python: str | None = None
-    #: The hosts on which one is brought up (backend ssh).
+    #: The hosts of a cluster to be started (backend ssh).
     inventory: str | None = None
-    #: The release of Hadoop of one that is brought up (harness.yarn.releases; None: the default).
+    #: The Hadoop release of a cluster to be started (harness.yarn.releases; None: the default).
     hadoop: str | None = None
-    #: How it is asked, where that is not Hadoop's simple authentication over plain HTTP.
+    #: Options of requests that differ from Hadoop's simple authentication over plain HTTP.
     http: HttpOptions | None = None
 
 
-#: How `Outcome.why` begins of a run that stands still for ever; what follows says which setting would mend it.
+#: Prefix of `Outcome.why` for a run that is stuck for ever; a hint about the setting to change follows.
 NEVER_ENDS = "it can never end"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one run ended. ``exit_code``: 0, 4 (jobs failed) or 5 (time limit); ``why`` says it in words."""
+    """How one run ended. ``exit_code``: 0, 4 (jobs failed) or 5 (time limit); ``why`` describes it."""
 
     summary: dict[str, Any]
     exit_code: int = 0
@@ -101,7 +102,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How far a run has come: virtual time in seconds, jobs ended and how many there are (None: not known)."""
+    """Progress of a run: virtual time in seconds, ended jobs and number of jobs (None: not known)."""
 
     time_s: float
     jobs_done: int
@@ -110,7 +111,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What a simulated run has found: its summary, tables and lines by the names of their files, how it ended."""
+    """The result of a simulated run: its summary, tables and lines by file name, and how it ended."""
 
     summary: dict[str, Any]
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -121,9 +122,9 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An experiment file that has been read, and can be pickled; a kind adds what its file names.
+    """An experiment file that has been read, and can be pickled; experiment types add the objects that it names.
 
-    ``spec``: the file as the kind's model. ``hash``: of all that its figures depend on but policies and seeds.
+    ``spec``: the file as the type's model. ``hash``: of everything on which results depend, except policies and seeds.
     """
 
     spec: Any
@@ -141,7 +142,7 @@ class Loaded:
         return kind_of(self.document)
 
     def described(self) -> dict[str, Any]:
-        """What ``run.json`` has of it besides the hash: ``experiment``, and what its kind adds."""
+        """Return what ``run.json`` stores about it besides the hash: ``experiment``, and additions of its type."""
         return {"experiment": self.spec.model_dump(mode="json")}
 
 
@@ -151,13 +152,13 @@ def hash_of(resolved: Mapping[str, object], *, ensure_ascii: bool = True) -> str
     return hashlib.sha256(json.dumps(counted, sort_keys=True, ensure_ascii=ensure_ascii).encode()).hexdigest()
 
 
-#: Carries one run out, into its directory.
+#: Runs one variant into its directory.
 Runner = Callable[[Any, Any, RunDirectory, Callable[[Step], None] | None], Outcome]
 
 
 @dataclass(slots=True)
 class Ended:
-    """One run of an experiment: where it is, its summary, how it ended (``exit_code`` None: it has not)."""
+    """One run of an experiment: its directory, its summary and its exit code (None: it has not ended)."""
 
     variant: Any
     path: Path
@@ -171,7 +172,7 @@ class Ended:
         return str(self.variant.name)
 
     def document(self) -> dict[str, Any]:
-        """As ``run --json`` prints it."""
+        """Return the document of ``run --json``."""
         return {
             **self.variant.identity(),
             "directory": str(self.path),
@@ -182,12 +183,12 @@ class Ended:
 
 
 def without_seed(variant: Any) -> str:
-    """The name that a variant has with any seed."""
+    """Return the variant's name without the seed."""
     return runs.without_seed(variant.name, variant.seed)
 
 
 def by_variant(ended: Sequence[Ended]) -> dict[str, list[dict[str, Any]]]:
-    """The summaries of each variant, over its seeds."""
+    """Return the summaries of each variant over its seeds."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for run in ended:
         groups.setdefault(without_seed(run.variant), []).append(run.summary)
@@ -195,35 +196,35 @@ def by_variant(ended: Sequence[Ended]) -> dict[str, list[dict[str, Any]]]:
 
 
 class Kind:
-    """A kind of experiment. What a kind does not say is as here: simulated only, without a page of its own."""
+    """An experiment type. By default it is only simulated, without a page of its own."""
 
-    #: As it stands under ``kind:``.
+    #: Its value of ``kind:``.
     name: str
-    #: Whether its simulator has to be compiled, once after an installation.
+    #: Whether its simulator has to be compiled once after an installation.
     compiles: ClassVar[bool] = False
-    #: Where it runs.
+    #: The backends on which it runs.
     backends: ClassVar[tuple[str, ...]] = ("sim",)
-    #: What its comparison shows, and its page first of all.
+    #: Metrics of its comparison, and of the top of its page.
     measures: ClassVar[Sequence[Measure]] = YARN_MEASURES
-    #: ``module:function`` of its page and its findings, imported when they are wanted ("": as here).
+    #: ``module:function`` of its page and its findings, imported on demand ("": the defaults here).
     page: ClassVar[str] = ""
     finding: ClassVar[str] = ""
 
-    # --- what is to run ---
+    # --- the runs of a file ---
 
     def load(self, document: YamlDocument) -> Loaded:
-        """The experiment of a file. InputError with file and line for everything a user can get wrong there."""
+        """Load the experiment of a file. Raises InputError with file and line for all user errors in it."""
         raise NotImplementedError
 
     def variants(self, experiment: Any, asked: Selection = EVERYTHING) -> Sequence[Any]:
-        """What is to run: the file's policies or those of the call, times the seeds.
+        """Return the runs: the file's policies or those of the call, times the seeds.
 
-        Raises CallError for options that do not fit, InputError where the file does not.
+        Raises CallError for options that do not fit, InputError if the file does not.
         """
         raise NotImplementedError
 
     def check(self, experiment: Any, variants: Sequence[Any], backend: str, target: Target | None) -> None:
-        """Raises CallError or InputError for what that backend could not run, before anything runs."""
+        """Raise CallError or InputError, before anything runs, for variants that the backend cannot run."""
         if backend not in self.backends:
             what = f"experiments of kind {self.name} are simulated, not run on {backend[:40]}"
             raise CallError(what, where="--backend", hint="use " + " or ".join(self.backends))
@@ -231,23 +232,23 @@ class Kind:
             raise CallError("a given cluster", where=f"kind {self.name}", hint="leave --rm and its options out")
 
     def size(self, experiment: Any, variant: Any) -> int | None:
-        """How many containers a simulated run starts, where one can know it beforehand."""
+        """Return how many containers a simulated run starts, if that is known beforehand."""
         return None
 
     def limits_s(self, experiment: Any) -> tuple[float | None, float | None]:
-        """How long a run on a real cluster takes, where the file says it, and how long at most."""
+        """Return the file's duration of a run on a real cluster, if it has one, and the time limit."""
         return None, None
 
     # --- running ---
 
     def compute(self, experiment: Any, variant: Any) -> Computed:
-        """One simulated run. It depends on nothing but the two, not on the clock."""
+        """Compute one simulated run. The result depends only on the two arguments, not on the clock."""
         raise NotImplementedError
 
     def run_one(
         self, experiment: Any, variant: Any, directory: RunDirectory, on_step: Callable[[Step], None] | None = None
     ) -> Outcome:
-        """One simulated run, written into its directory."""
+        """Run one simulation and write it into its directory."""
         began = time.perf_counter()
         found = self.compute(experiment, variant)
         for name, table in found.tables.items():
@@ -261,31 +262,34 @@ class Kind:
     def on_cluster(
         self, experiment: Any, variants: Sequence[Any], backend: str, target: Target, says: Callable[[str], None]
     ) -> AbstractContextManager[Runner]:
-        """What carries variants out one after another on a real cluster, which lasts as long as the context."""
+        """Return a runner of variants on a real cluster, which lasts as long as the context."""
         raise NotImplementedError
 
-    # --- what came out ---
+    # --- results ---
 
     def beside(self, experiment: Any, ended: Sequence[Ended]) -> None:
-        """Adds to the summaries what a run has only beside others of its experiment: speed-ups."""
+        """Add metrics to the summaries that compare runs of an experiment: speed-ups."""
 
     def comparison(self, experiment: Any, ended: Sequence[Ended]) -> Sequence[str]:
-        """The comparison for a terminal of 80 columns; means over seeds."""
+        """Return the comparison for a terminal of 80 columns; means over seeds."""
         groups = by_variant(ended)
         lines = [f"means over {len(ended) // len(groups)} seeds"] if len(groups) < len(ended) else []
         runs = [(name, over_seeds(summaries)) for name, summaries in groups.items()]
         return lines + comparison(runs, self.reference(ended), self.measures)
 
     def reference(self, ended: Sequence[Ended]) -> str | None:
-        """The name of the variant that the others are held against in a comparison; None: of no one."""
+        """Return the name of the variant with which a comparison compares the others; None: there is none."""
         return None
 
     def sentences(self, experiment: Any, ended: Sequence[Ended]) -> Sequence[str]:
-        """What came out, in three sentences before any table; none where the kind has nothing to say."""
+        """Return the conclusions in three sentences, shown before any table; none if the type has nothing to say."""
         return []
 
     def content(self, runs: Sequence[Run]) -> Content:
-        """What the page of these runs holds: of a kind without one, every number of the summaries, a row a variant."""
+        """Return the content of the page of these runs.
+
+        By default every number of the summaries, one row per variant.
+        """
         if self.page:
             found: Content = load(self.page)(runs)
             return found
@@ -296,22 +300,22 @@ class Kind:
         return Content(every_number("What each run has found", variants_of(runs)), [], "", ())
 
     def findings(self, runs: Sequence[Run]) -> Sequence[Finding]:
-        """What these runs, which ended well, say about the findings of a paper."""
+        """Return what these successful runs show about the findings of a paper."""
         found: Sequence[Finding] = load(self.finding)(runs) if self.finding else []
         return found
 
 
 def kind_named(place: str) -> Kind:
-    """The kind at ``module:NAME``."""
+    """Return the experiment type at ``module:NAME``."""
     found = load(place)
     assert isinstance(found, Kind)
     return found
 
 
 def kind_of(document: YamlDocument) -> Kind:
-    """The kind of the experiment in a file.
+    """Return the experiment type of a file.
 
-    Raises InputError for a kind that there is none of.
+    Raises InputError for an unknown type.
     """
     data = document.data if isinstance(document.data, dict) else {}
     name = data.get("kind")

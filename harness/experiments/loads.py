@@ -1,4 +1,4 @@
-"""A queue's workload in an experiment: what it asks for, and what the experiment's hash is made of."""
+"""A queue's workload in an experiment: what it asks for, and its part of the experiment's hash."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.model.resources import Resource
 
 @dataclass(frozen=True, slots=True)
 class QueueLoad:
-    """One leaf's workload, start and scale."""
+    """One leaf's workload, with its start and scale."""
 
     queue: str  # full path
     workload: LoadedWorkload
@@ -27,12 +27,12 @@ class QueueLoad:
 
 
 def program_loads(loads: Sequence[QueueLoad]) -> list[tuple[QueueLoad, ProgramsWorkload]]:
-    """Those of programs that compute, and which programs these are."""
+    """Return the loads of programs that compute, and these programs."""
     return [(load, spec) for load in loads if isinstance(spec := load.workload.spec, ProgramsWorkload)]
 
 
 def sizes_of(load: QueueLoad) -> Iterator[tuple[str, Resource]]:
-    """(what it is, size) of every kind of container that a workload asks for."""
+    """Return (description, size) of every type of container that a workload asks for."""
     yield from load.workload.spec.demands()
     if load.workload.spec.lists_tasks:
         for job in build_jobs(load.workload, queue=load.queue, seed=0):
@@ -42,13 +42,13 @@ def sizes_of(load: QueueLoad) -> Iterator[tuple[str, Resource]]:
 
 
 def file_hash(path: Path) -> str:
-    """SHA-256 of a file. Raises InputError where it cannot be read."""
+    """Return the SHA-256 of a file. Raises InputError if it is unreadable."""
     with reading(path), open_whole(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def resolved_document(spec: Experiment, loads: Sequence[QueueLoad]) -> dict[str, Any]:
-    """Return everything that an experiment's figures depend on except policies and seeds.
+    """Return everything on which an experiment's results depend, except policies and seeds.
 
     A key that is absent or null is left out, so that a new optional key changes no hash.
     """

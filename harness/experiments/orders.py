@@ -1,4 +1,4 @@
-"""How single queues divide among their applications or children, as an experiment's file says (LTYARN 6.2.3)."""
+"""How single queues divide among their applications or children, as set in an experiment's file (LTYARN 6.2.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.sim.interfaces import simulated
 
 
 def queue_orders(spec: Experiment) -> dict[str, QueueOrder]:
-    """Queue path -> its own choice, of those that have one."""
+    """Return queue path -> its own order, for queues that set one."""
     return {
         path: QueueOrder(queue.scheduling_policy, queue.quantum_s, queue.round_s, queue.application_weights)
         for path, queue in spec.all_queues().items()
@@ -20,9 +20,9 @@ def queue_orders(spec: Experiment) -> dict[str, QueueOrder]:
 
 
 def check_orders(experiment: LoadedExperiment, variant: Variant) -> None:
-    """Whether a variant obeys what the queues say. Raises InputError.
+    """Check that a variant can follow the queues' own orders. Raises InputError.
 
-    A parent's choice needs an order inside the scheduler that goes level by level; so do its own rounds.
+    A parent's own order, or its own rounds, need an order inside the scheduler that compares level by level.
     """
     policy = make_policy(variant.policy, variant.settings)
     ledger = policy.ledger_settings() if variant.mode == "inside" and not variant.in_rm else None
@@ -68,7 +68,7 @@ def _keys(path: str) -> list[str]:
 
 
 def has_own(spec: Experiment) -> str | None:
-    """A queue whose choice only the simulator's scheduler has, if there is one."""
+    """Return a queue whose own order only the simulator's scheduler supports, if there is one."""
     for path, queue in spec.all_queues().items():
         if queue.scheduling_policy in BY_ACCUMULATED or queue.quantum_s is not None or queue.round_s is not None:
             return path

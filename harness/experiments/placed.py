@@ -17,21 +17,22 @@ from harness.policies.registry import stock_scheduler
 from harness.sim.interfaces import SimulatedScheduler, simulated
 from harness.sim.scheduler_file import SchedulerFile
 
-#: So many applications are placed beforehand to tell what becomes of them, and which queues they create.
+#: Number of applications that are placed beforehand to find their queues, and the queues that they create.
 MOST_LOOKED_AT = 1_000_000
 
 
 def with_scheduler_file(experiment: LoadedExperiment, file: SchedulerFile) -> tuple[LoadedExperiment, list[str]]:
-    """The experiment's nodes, jobs and policies on the queues and settings of a scheduler's file.
+    """Put an experiment's nodes, jobs and policies on the queues and settings of a scheduler's file.
 
     Returns
     -------
-    The experiment, and what a user has to know of it, in words.
+    The experiment, and remarks for the user.
 
     Raises
     ------
     InputError
-        Slots of MRv1, which no scheduler of YARN gives out; placement rules that reject every application.
+        The experiment uses MRv1 slots, which no YARN scheduler allocates, or the placement rules reject every
+        application.
     """
     spec = experiment.spec
     if spec.slots is not None:
@@ -51,7 +52,7 @@ def with_scheduler_file(experiment: LoadedExperiment, file: SchedulerFile) -> tu
         }
     )
     resolved = {**resolved_document(spec, experiment.loads), "scheduler_file": file.described()}
-    # The place of the file is none of its figures' business.
+    # The location of the file does not affect its results.
     counted = {**resolved, "scheduler_file": {**file.described(), "file": ""}}
     made = replace(
         experiment,
@@ -66,7 +67,7 @@ def with_scheduler_file(experiment: LoadedExperiment, file: SchedulerFile) -> tu
 
 
 def queues_of(weights: Mapping[str, float]) -> dict[str, QueueSpec | None]:
-    """A tree of queues as an experiment has it, with their entitlements: what a run's record and pages show."""
+    """Return a queue tree in an experiment's form with entitlements, for a run's record and pages."""
     found: dict[str, Any] = {}
     for path in sorted(weights, key=lambda path: path.count("."), reverse=True):
         below = found.pop(path, None)
@@ -93,7 +94,10 @@ def queues_of(weights: Mapping[str, float]) -> dict[str, QueueSpec | None]:
 
 
 def _policies(uses: Sequence[PolicyUse], scheduler: SimulatedScheduler) -> tuple[list[PolicyUse], list[str]]:
-    """The policies of an experiment on one scheduler: its stock policy for the other's, the others as they can act."""
+    """Return an experiment's policies for one scheduler: its stock policy replaces the other one's.
+
+    Others act as they can.
+    """
     found: dict[str, PolicyUse] = {}
     notes = []
     for use in uses:

@@ -1,4 +1,7 @@
-"""Policy configurations: YAML files with a policy and its settings (yarn-policy/), for wherever a name stands."""
+"""Policy configurations.
+
+YAML files with a policy and its settings (yarn-policy/), usable in place of a policy's name.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,12 @@ from harness.experiments.spec import PolicySpec
 
 
 def is_policy_file(name: str) -> bool:
-    """Whether a policy's name, as given on the command line, is a configuration file."""
+    """Return whether a policy's name on the command line is a configuration file."""
     return name.endswith((".yaml", ".yml"))
 
 
 def read_policy_file(path: Path) -> PolicySpec:
-    """The policy and settings of a configuration. InputError with file and line where it is no such file."""
+    """Return the policy and settings of a configuration. Raises InputError with file and line for an invalid file."""
     found = validated(PolicySpec, read_yaml(path))
     if is_policy_file(found.policy):
         raise InputError("names another configuration", where=str(path), hint="name a policy")

@@ -1,6 +1,6 @@
-"""From an experiment file and the options of a call to what is to run: `load_experiment`, `variants_of`, `jobs_of`.
+"""Resolves an experiment file and the options of a call to runs: `load_experiment`, `variants_of`, `jobs_of`.
 
-Everything a user can get wrong is found here, before anything runs. Running is harness.experiments.run's business.
+All user errors are found here, before anything runs. harness.experiments.run executes the runs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from harness.sim.scheduler_file import SchedulerFile
 
 @dataclass(frozen=True, slots=True)
 class Variant(KindVariant):
-    """One run of an experiment: a policy with its settings, where it acts from, the seed."""
+    """One run of an experiment: a policy with settings, where it acts, and the seed."""
 
     mode: Mode
     period_s: float
@@ -49,7 +49,7 @@ class Variant(KindVariant):
     scheduler: str = DEFAULT_SCHEDULER
 
     def of_policy(self) -> dict[str, Any]:
-        """Return how the policy acts (period in s, mode, scheduler), without what is default."""
+        """Return how the policy acts (period in s, mode, scheduler), without default values."""
         found: dict[str, Any] = {"period_s": self.period_s} if self.mode == "outside" else {}
         found |= {name: True for name in ("in_rm", "poll") if getattr(self, name)}
         return found | ({"scheduler": self.scheduler} if self.scheduler != DEFAULT_SCHEDULER else {})
@@ -61,14 +61,15 @@ class LoadedExperiment(Loaded):
 
     spec: Experiment
     loads: tuple[QueueLoad, ...]
-    weights: Mapping[str, float]  # by full path, parents too
+    weights: Mapping[str, float]  # by full path, including parents
     leaves: tuple[str, ...]  # full paths, in the order of the file
-    resolved: Mapping[str, Any]  # everything but policies and seeds, defaults written out; `hash` is of it, sha-256
-    #: Whose queues and settings stand for the experiment's own; its loads then name queues that clients ask for.
+    resolved: Mapping[str, Any]  # all but policies and seeds, with defaults; `hash` is its sha-256
+    #: The scheduler's file whose queues and settings replace the experiment's; its loads then name queues as clients
+    #: do.
     scheduler_file: SchedulerFile | None = None
 
     def described(self) -> dict[str, Any]:
-        """What ``run.json`` has of it besides the hash."""
+        """Return what ``run.json`` stores about it besides the hash."""
         capacity = self.capacity
         return {
             "capacity_mb": capacity.memory_mb,
@@ -78,24 +79,24 @@ class LoadedExperiment(Loaded):
 
     @property
     def capacity(self) -> Resource:
-        """All nodes together, whether they join late or leave early."""
+        """Return the sum of all nodes, including those that join late or leave early."""
         groups = self.spec.cluster.nodes
         return Resource(sum(g.memory_mb * g.count for g in groups), sum(g.vcores * g.count for g in groups))
 
 
 def experiment_path(name: str) -> Path:
-    """The file that a user means: a path, or the name of an experiment that the project brings along.
+    """Return the file that a user names: a path, or the name of one of the project's experiments.
 
-    Raises InputError when there is neither.
+    Raises InputError if there is neither.
     """
     return named("experiments", name)
 
 
 def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedExperiment:
-    """Reads an experiment and the workloads that it uses. ``document``: its file, if it has been read already.
+    """Read an experiment and the workloads that it uses. ``document``: its file, if it has been read already.
 
-    Raises InputError with file, line and key: unknown keys, unknown queues, demands that no node can hold, one of
-    another kind ...
+    Raises InputError with file, line and key: unknown keys, unknown queues, demands that fit no node, another
+    experiment type ...
     """
     if document is None:
         document = read_yaml(experiment_path(name))
@@ -140,7 +141,10 @@ def _load(document: YamlDocument, spec: Experiment, key: str, leaves: Sequence[s
 
 
 def _workload_path(use: str, document: YamlDocument, at: tuple[str, ...]) -> Path:
-    """A file beside the experiment (``*.yaml``), or a name of the project's: ``facebook``, ``contended/spark``."""
+    """Return a file beside the experiment (``*.yaml``), or one of the project's by name.
+
+    ``facebook``, ``contended/spark``.
+    """
     if "\0" in use:
         raise InputError("a workload's name with a NUL in it", where=document.where(at), hint="correct it")
     if use.endswith((".yaml", ".yml")):
@@ -157,7 +161,7 @@ def _workload_path(use: str, document: YamlDocument, at: tuple[str, ...]) -> Pat
 
 
 def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[QueueLoad]) -> None:
-    """Every container fits some node, after the Fair Scheduler has rounded it up to its increments."""
+    """Check that every container fits on some node after the Fair Scheduler has rounded it up to its increments."""
     step, nodes = increments(spec.conf), [Resource(group.memory_mb, group.vcores) for group in spec.cluster.nodes]
     largest = max(nodes, key=lambda node: (node.memory_mb, node.vcores))
     for load in loads:
@@ -176,10 +180,10 @@ def _check_demands(spec: Experiment, document: YamlDocument, loads: Sequence[Que
 
 
 def allocation_file(spec: Experiment) -> AllocationFile:
-    """The Fair Scheduler's allocation file that the experiment starts with: weights are the entitlements."""
+    """Return the Fair Scheduler's initial allocation file; its weights are the entitlements."""
     queues = spec.all_queues()
     settings: dict[str, QueueSettings] = {}
-    # As Hadoop notes them when it reads the file: a parent after all below it.
+    # In the order in which Hadoop reads the file: a parent after its descendants.
     parents = [ROOT]
     for path, queue in queues.items():
         limits = (queue.min_resources, queue.max_resources)
@@ -206,7 +210,7 @@ def allocation_file(spec: Experiment) -> AllocationFile:
 
 
 def nodes_of(spec: Experiment) -> tuple[NodeSpec, ...]:
-    """The cluster's nodes, numbered through: node-0001 ..."""
+    """Return the cluster's nodes, numbered consecutively: node-0001 ..."""
     each = [group for group in spec.cluster.nodes for _ in range(group.count)]
     return tuple(
         NodeSpec(
@@ -224,7 +228,10 @@ def nodes_of(spec: Experiment) -> tuple[NodeSpec, ...]:
 
 
 def jobs_of(experiment: LoadedExperiment, seed: int) -> tuple[Iterable[JobSpec], int | None]:
-    """All jobs of one run, and how many (None: a trace that is read as the run goes on, in order of submission)."""
+    """Return all jobs of one run in order of submission, and their number (None.
+
+    A trace that is read during the run).
+    """
     built = [
         build_jobs(load.workload, queue=load.queue, seed=seed, start_s=load.start_s, scale=load.scale)
         for load in experiment.loads
@@ -233,7 +240,7 @@ def jobs_of(experiment: LoadedExperiment, seed: int) -> tuple[Iterable[JobSpec],
     all_listed = all(isinstance(jobs, list) for jobs in built)
     twice = first_repeated([job.id for job in listed])
     if twice is None and not all_listed:
-        # What a trace that is read as the run goes on calls its jobs follows from its leaf's name.
+        # The names of jobs in a trace that is read during the run depend on its leaf's name.
         twice = first_repeated([load.queue.rpartition(".")[2] for load in experiment.loads])
     if twice is not None:
         listed = list(map(with_queue, listed))
@@ -247,7 +254,7 @@ def jobs_of(experiment: LoadedExperiment, seed: int) -> tuple[Iterable[JobSpec],
 
 
 def with_queue(job: JobSpec) -> JobSpec:
-    """With its queue in its name: of leaves of the same name under two parents."""
+    """Return the job with its queue in its name, for leaves of the same name under two parents."""
     after = f"{job.queue}/{job.after_job}" if job.after_job is not None else None
     return replace(job, id=f"{job.queue}/{job.id}", after_job=after)
 
@@ -261,7 +268,7 @@ def _merged(built: Sequence[Iterable[JobSpec]]) -> Iterator[JobSpec]:
 
 
 def split_policy(text: str) -> tuple[str, Mode | None]:
-    """``ltrf@outside`` as (``ltrf``, ``outside``); without ``@`` the mode is None.
+    """Split ``ltrf@outside`` into (``ltrf``, ``outside``); without ``@`` the mode is None.
 
     Raises CallError for another mode.
     """
@@ -282,14 +289,14 @@ def variants_of(
     settings: Mapping[str, str] | None = None,
     seeds: Sequence[int] = (),
 ) -> list[Variant]:
-    """What is to run: the file's policies or the called ones, times the seeds.
+    """Return the runs: the file's policies or those of the call, times the seeds.
 
-    ``policies``: names of the call (``ltrf``, ``ltrf@outside``); entries of the file that are called just so are taken
-    as they stand there, else those of that policy and mode under other names, else the policy runs with its defaults.
-    ``settings``: of the call; each goes to every policy that knows it, ``period`` (or ``period_s``) to those from
+    ``policies``: names of the call (``ltrf``, ``ltrf@outside``); entries of the file with exactly this name are used
+    unchanged, otherwise entries of this policy and mode under other names, otherwise the policy with its defaults.
+    ``settings``: of the call; each applies to every policy that has it, ``period`` (or ``period_s``) to policies from
     outside.
 
-    Raises CallError for what a policy does not know, InputError when that stands in the file.
+    Raises CallError for an unknown setting of a policy, InputError if it is in the file.
     """
     uses = _called(experiment, policies)
     given = dict(settings or {})
@@ -321,7 +328,7 @@ def variants_of(
     check_given(given, known, "see docs/reference/policies.md", [use.policy for _, use in uses])
     if period is not None and all(variant.mode == "inside" for variant in found):
         raise CallError("no policy from outside runs", where="--set period", hint="add --policy NAME@outside")
-    # Who says the same twice gets one run; what differs in anything must have another name.
+    # Identical entries give one run; entries that differ in anything must have different names.
     found = list({str(replace(v, settings=dict(sorted(v.settings.items())))): v for v in found}.values())
     check_names([variant.name for variant in found], experiment.document)
     return expand_seeds(found, seeds, experiment.spec.seed)
@@ -334,7 +341,7 @@ def _called(experiment: LoadedExperiment, policies: Sequence[str]) -> list[tuple
     names = {own_name(use) for use in experiment.spec.policies}
 
     def fits(use: tuple[str, PolicyUse], text: str) -> bool:
-        # An entry that is called just so comes first: `ltrf` is not also the entry that is LTRF by another name.
+        # An entry with exactly this name comes first: `ltrf` does not also mean an LTRF entry under another name.
         if text in names:
             return own_name(use[1]) == text
         name, mode = split_policy(text)
@@ -349,7 +356,7 @@ def _called(experiment: LoadedExperiment, policies: Sequence[str]) -> list[tuple
 
 
 def _called_use(name: str, mode: Mode) -> PolicyUse:
-    """A policy that only the call names: a name, or a policy configuration."""
+    """Return a policy that only the call names: by name, or as a policy configuration."""
     if not is_policy_file(name):
         return PolicyUse(policy=name, mode=mode)
     found = read_policy_file(Path(name))
@@ -384,12 +391,12 @@ def _check(policy: str, settings: Mapping[str, object], where: str) -> None:
 
 
 def _mistake(what: str, where: str, hint: str | None) -> InputError | CallError:
-    """A mistake in the file is the file's (exit 1), one in the call the call's (2); both name the place."""
+    """Return an error in the file as the file's (exit 1), one in the call as the call's (2); both name the position."""
     return (CallError if where == "--policy" else InputError)(what, where=where, hint=hint)
 
 
 def _check_scheduler(policy: str, scheduler: str, where: str) -> None:
-    """A stock policy stands for its scheduler."""
+    """Check that a stock policy is used with its own scheduler."""
     own = stock_scheduler(policy)
     if own is not None and own != scheduler:
         there = simulated(scheduler)

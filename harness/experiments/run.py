@@ -1,4 +1,4 @@
-"""Runs of one experiment, which are a campaign of one experiment without a file (harness.experiments.campaign).
+"""Runs one experiment, as a campaign of one experiment without a file (harness.experiments.campaign).
 
 What a run does depends on the type of the experiment (harness.experiments.kind). harness.cli.run prints the results.
 """
@@ -21,15 +21,15 @@ __all__ = ["Ended", "check_backend", "output_folder", "run_experiment"]
 
 
 def check_backend(name: str) -> None:
-    """Raises CallError for a backend that is unknown."""
+    """Raise CallError for an unknown backend."""
     if name not in backends():
         raise CallError(f"no backend {name[:40]!r}", where="--backend", hint="one of " + ", ".join(backends()))
 
 
 def output_folder(experiment: Loaded, out: Path | None, backend: str = "sim") -> Path:
-    """Where the run directories go: ``--out``, or ``runs/<experiment>-<hash8>`` below the working directory.
+    """Return the folder of run directories: ``--out``, or ``runs/<experiment>-<hash8>`` below the working directory.
 
-    Real backends have their name behind it.
+    The name of a real backend is appended.
     """
     name = f"{experiment.name}-{experiment.hash[:8]}" + ("" if backend == "sim" else f"-{backend}")
     return out if out is not None else Path("runs") / name
@@ -51,15 +51,15 @@ def run_experiment(
     workers: Processes | None = None,
     contents: Contents | None = None,
 ) -> list[Ended]:
-    """Runs all variants; results do not depend on how many run side by side.
+    """Run all variants; results do not depend on how many run in parallel.
 
-    What the same call left unfinished in the folder goes on; what has ended there runs again, unless ``resume``. On a
-    real backend they run one after another on one cluster, brought up for them or the given `target`, or with a
-    `runner` that has one; `on_progress` is told what it does meanwhile. ``workers``: simulate in these processes, which
-    stay for the next experiment. ``contents``: what the folder holds, where that is not the experiment's runs.
+    Runs that the same call left unfinished in the folder are resumed; ended ones run again, unless ``resume``. On a
+    real backend they run one after another on one cluster: started for them, the given `target`, or that of a `runner`;
+    `on_progress` receives progress messages. ``workers``: processes for simulations, which stay for the next
+    experiment. ``contents``: the content of the folder, if it is not the experiment's runs.
 
-    Raises InputError for a folder that holds something else, before anything runs; what a run raises (its directory
-    then carries the exit code); and KeyboardInterrupt (130).
+    Raises InputError for a folder that holds something else, before anything runs; errors of a run (its directory then
+    has the exit code); and KeyboardInterrupt (130).
     """
     check_backend(backend)
     if runner is None:

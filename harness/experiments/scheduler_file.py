@@ -1,4 +1,4 @@
-"""Reading a scheduler's own file for a simulation: its content tells whose it is."""
+"""Reads a scheduler's own file for a simulation; the content tells which scheduler it belongs to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.sim.schedulers import SCHEDULERS
 
 
 def file_of(scheduler: str) -> type[SchedulerFile]:
-    """The file of a scheduler. Raises InputError for a scheduler that has none."""
+    """Return the file class of a scheduler. Raises InputError for a scheduler without one."""
     found = simulated(scheduler).file
     if found is None:
         raise InputError(f"the {simulated(scheduler).title} has no file of its own", hint="take another scheduler")
@@ -23,7 +23,7 @@ def file_of(scheduler: str) -> type[SchedulerFile]:
 
 
 def _kind_of(data: bytes) -> type[SchedulerFile]:
-    """Whose file this is: of the scheduler that recognises it, else of the default one."""
+    """Return the class of the scheduler that recognises the file, or else the default one."""
     kinds = (simulated(name).file for name in SCHEDULERS)
     return next((kind for kind in kinds if kind is not None and kind.recognises(data)), file_of(DEFAULT_SCHEDULER))
 
@@ -41,16 +41,16 @@ def read_scheduler_file(
     Parameters
     ----------
     path : the file.
-    conf : properties of yarn-site.xml that go with it.
-    place : ``rules``: applications are placed by the file's placement rules; ``spread``: over its leaves in turn.
+    conf : properties of yarn-site.xml that belong to it.
+    place : ``rules``: the file's placement rules place applications; ``spread``: applications go to its leaves in turn.
     drop : whether settings that the simulator does not cover are left out.
-    groups : user -> groups, the primary one first, for rules that look at them.
+    groups : user -> groups, the primary one first, for rules that use groups.
 
     Raises
     ------
     InputError
-        Hadoop refuses the file; or it has settings that the simulator does not cover, and ``drop`` is not set: all of
-        them are named.
+        Hadoop refuses the file; or it has settings that the simulator does not cover, and ``drop`` is not set: the
+        message names all of them.
     """
     source = str(path)
     with reading(path, "give the path of a readable file"):
@@ -74,12 +74,12 @@ def left_out(data: bytes, *, source: str, conf: Mapping[str, str] | None = None)
     Parameters
     ----------
     data : its content.
-    source : what messages call it.
-    conf : properties of yarn-site.xml that go with it.
+    source : its name in messages.
+    conf : properties of yarn-site.xml that belong to it.
 
     Raises
     ------
     InputError
-        It cannot be read, with and without them.
+        It is unreadable with and without these settings.
     """
     return _kind_of(data).read(data, source, conf or {})[1]

@@ -1,4 +1,4 @@
-"""What a call selects of an experiment's runs, alike for every kind: ``--policy``, ``--set``, ``--seed``."""
+"""The selection of an experiment's runs by a call, for all experiment types: ``--policy``, ``--set``, ``--seed``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Policies, settings and seeds of a call (none: the file's). ``real``: what is chosen runs on a real cluster."""
+    """Policies, settings and seeds of a call (none: the file's). ``real``: the selected runs are on a real cluster."""
 
     policies: Sequence[str] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -23,16 +23,16 @@ class Selection:
     real: bool = False
 
 
-#: All that the file has.
+#: Everything in the file.
 EVERYTHING = Selection()
 
 
 def chosen(
     uses: Sequence[U], names: Sequence[str], fits: Callable[[U, str], bool], otherwise: Callable[[str], U]
 ) -> list[U]:
-    """The uses of a file that a call names, name by name (none: all); a name that the file lacks is a use by itself.
+    """Return the file's policy entries that a call names (none: all); an unknown name becomes an entry of its own.
 
-    A policy that the file uses several times is all of these uses.
+    A policy with several entries selects all of them.
     """
     if not names:
         return list(uses)
@@ -45,7 +45,7 @@ def merge_overrides(own: Mapping[str, object], given: Mapping[str, str], known: 
 
 
 def check_given(given: Collection[str], known: Collection[str], hint: str, policies: Sequence[str] = ()) -> None:
-    """Raises CallError for a setting of the call that no policy knows."""
+    """Raise CallError for a setting of the call that no policy has."""
     for key in given:
         if key not in known:
             named = f" ({', '.join(dict.fromkeys(policies))})" if policies else ""
@@ -58,7 +58,7 @@ def check_given(given: Collection[str], known: Collection[str], hint: str, polic
 
 
 def expand_seeds(variants: Sequence[V], seeds: Sequence[int], of_file: int | Sequence[int]) -> list[V]:
-    """Every variant with every seed; with several, the seed is a part of the name."""
+    """Return every variant with every seed; with several seeds, the seed is part of the name."""
     listed = [of_file] if isinstance(of_file, int) else of_file
     picked = list(dict.fromkeys(seeds or listed))
     several = len(picked) > 1
@@ -70,7 +70,7 @@ def expand_seeds(variants: Sequence[V], seeds: Sequence[int], of_file: int | Seq
 
 
 def first_repeated(names: Sequence[str]) -> str | None:
-    """The first that is there again; None where each is there once."""
+    """Return the first repeated element; None if all are distinct."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -80,7 +80,7 @@ def first_repeated(names: Sequence[str]) -> str | None:
 
 
 def check_names(names: Sequence[str], document: YamlDocument) -> None:
-    """Raises InputError when two runs would have one name, and so one directory."""
+    """Raise InputError if two runs would have the same name, and so the same directory."""
     if (name := first_repeated(names)) is not None:
         hint = "list a policy once, or give one of them a name: of its own"
         raise InputError(f"two policies are named {name}", where=document.where(("policies",)), hint=hint)

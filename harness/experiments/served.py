@@ -1,4 +1,4 @@
-"""What `yarnfair sim serve` serves: an experiment's cluster and jobs, or a load of given size for measurements."""
+"""What `yarnfair sim serve` serves: an experiment's cluster and jobs, or a synthetic load of a given size."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from harness.sim.scheduler_file import SchedulerFile
 if TYPE_CHECKING:
     from harness.sim.setup import SimSetup
 
-#: Of the synthetic load: a master's and a task's size, how long a task takes, tasks of one application (it never ends).
+#: The synthetic load: sizes of AM and task, duration of a task, number of tasks of an application (it never ends).
 _AM, _TASK, _TASKS = Resource(1024, 1), Resource(1024, 1), 1_000_000
 #: Log-normal with a mean of 120 s.
 _DURATION = Duration("lognormal", mu=4.662491742782046, sigma=0.5)
 _NODE = Resource(65536, 64)
-#: Tasks that run at once, for each application, on average.
+#: Average number of running tasks per application.
 _RUNNING = 2
 
 
 def served_experiment(name: str, scheduler: str = DEFAULT_SCHEDULER) -> LoadedExperiment:
-    """Load an experiment for one scheduler, whatever its file says. Raises InputError."""
+    """Load an experiment for one scheduler, regardless of its file's setting. Raises InputError."""
     experiment = load_experiment(name)
     return replace(experiment, spec=experiment.spec.model_copy(update={"scheduler": scheduler}))
 
 
 def setup_of_loaded(experiment: LoadedExperiment, policy: str | None, seed: int | None) -> SimSetup:
-    """An experiment's cluster, queues and jobs, with a policy in the scheduler (None: the scheduler's own).
+    """Return an experiment's cluster, queues and jobs, with a policy inside the scheduler (None: the stock policy).
 
-    Raises CallError for a policy from outside: a controller is what the served cluster is there for.
+    Raises CallError for a policy from outside, because the served cluster exists for an external controller.
     """
     seeds = [seed] if seed is not None else [1]
     stock = simulated(experiment.spec.scheduler).stock_policy
@@ -54,12 +54,12 @@ def setup_of_loaded(experiment: LoadedExperiment, policy: str | None, seed: int 
 
 
 def experiment_setup(name: str, policy: str | None, seed: int | None, scheduler: str = DEFAULT_SCHEDULER) -> SimSetup:
-    """`setup_of_loaded` of an experiment by its name or file."""
+    """Return `setup_of_loaded` for an experiment by its name or file."""
     return setup_of_loaded(served_experiment(name, scheduler), policy, seed)
 
 
 def setup_on_file(file: SchedulerFile, apps: int, seed: int = 1) -> SimSetup:
-    """The synthetic load of `synthetic_setup` on the leaves of a scheduler's file, in turn."""
+    """Return the synthetic load of `synthetic_setup` on the leaves of a scheduler's file, in turn."""
     setup = synthetic_setup(1, apps, seed, file.scheduler)
     leaves = file.leaves
     jobs = [replace(job, queue=leaves[number % len(leaves)]) for number, job in enumerate(setup.jobs)]
@@ -75,7 +75,7 @@ def setup_on_file(file: SchedulerFile, apps: int, seed: int = 1) -> SimSetup:
 
 
 def synthetic_setup(queues: int, apps: int, seed: int = 1, scheduler: str = DEFAULT_SCHEDULER) -> SimSetup:
-    """`queues` leaves of equal weight and `apps` applications that never end, two tasks of 120 s running for each.
+    """Return `queues` leaves of equal weight and `apps` endless applications, each with two running tasks of 120 s.
 
     Applications go to the queues in turn; each always asks for more than it has, so every queue has a backlog.
     """
@@ -97,7 +97,7 @@ def synthetic_setup(queues: int, apps: int, seed: int = 1, scheduler: str = DEFA
             am=_AM,
             stages=(stage,),
             name=f"load-{number:05d}",
-            # Submitted over a minute at most, as no client submits thousands at once.
+            # Submitted over at most a minute, because no client submits thousands at once.
             submit_s=round(min(60.0, apps / 100) * number / apps, 3),
         )
         for number in range(apps)
@@ -113,7 +113,10 @@ def synthetic_setup(queues: int, apps: int, seed: int = 1, scheduler: str = DEFA
 
 
 def with_store(setup: SimSetup, store: str) -> SimSetup:
-    """Where the scheduler keeps its configuration (``memory``: changed over REST; ``file``), if it has the choice."""
+    """Set where the scheduler stores its configuration (``memory``: changed over REST.
+
+    ``file``), if it supports both.
+    """
     served = simulated(setup.scheduler).served
     if served is None or not served.has_store:
         return setup
@@ -121,14 +124,14 @@ def with_store(setup: SimSetup, store: str) -> SimSetup:
 
 
 def file_name(scheduler: str) -> str:
-    """How the scheduler's file is called."""
+    """Return the name of the scheduler's file."""
     return file_of(scheduler).file_name
 
 
 def with_file(setup: SimSetup, file: Path) -> SimSetup:
-    """The setup with the scheduler's file that lies at `file`, which is written from the setup if it is not there.
+    """Return the setup with the scheduler's file at `file`, which is written from the setup if it does not exist.
 
-    Raises InputError for a file that the RM would not start with, and for one that lacks a queue of the load's.
+    Raises InputError for a file with which the RM would not start, or which lacks a queue of the load.
     """
     kind = file_of(setup.scheduler)
     if not file.exists():

@@ -1,4 +1,4 @@
-"""An experiment on a YARN cluster as the simulator is given it, and what its real runs share with the simulated."""
+"""Converts a YARN experiment to the simulator's input, and has what its real and simulated runs share."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from harness.yarn.capacity.traps import find_traps, preemption_bound
 if TYPE_CHECKING:
     from harness.sim.setup import Progress, SimResult, SimSetup
 
-#: The RM's own period of looking at its allocation file (AllocationFileLoaderService).
+#: The RM's poll period of its allocation file (AllocationFileLoaderService).
 POLL_S = 10.0
 
 
 def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]) -> SimSetup:
-    """What the simulator is given for one variant."""
+    """Return the simulator's input for one variant."""
     from harness.sim.capacity.tree import capacity_settings
     from harness.sim.setup import Delays, MapReduceMaster, SimSetup
 
     spec, file = experiment.spec, experiment.scheduler_file
     nodes, allocations = nodes_of(spec), allocation_file(spec) if file is None else file.allocations
     capacity = texts(spec.capacity) if file is None else file.capacity
-    # A Capacity Scheduler's file has settings of preemption, too, and its word counts.
+    # A Capacity Scheduler's file may also have settings of preemption, which take precedence.
     conf = texts(spec.conf) if file is None else {**texts(spec.conf), **file.conf}
     bound = None
     if variant.mode == "outside" and variant.scheduler == "capacity" and preempts(conf):
@@ -70,14 +70,14 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
 
 
 def _bound(capacity: Mapping[str, str], conf: Mapping[str, str], *, accepted: bool) -> PreemptionRule | None:
-    """Return what `enforce` would keep shares within beside preemption; None: they go where the policy has them.
+    """Return the preemption rule that bounds the shares of `enforce`; None: shares are the policy's.
 
     Parameters
     ----------
     capacity
         All of the scheduler's properties, without their prefix.
     conf
-        The ResourceManager's own.
+        The ResourceManager's own properties.
     accepted
         Whether preemption is accepted.
     """
@@ -92,12 +92,12 @@ def texts(values: Mapping[str, object]) -> dict[str, str]:
 
 
 def node_sizes(experiment: LoadedExperiment) -> list[Resource]:
-    """What each node has, whether it joins late or leaves early."""
+    """Return the size of each node, including nodes that join late or leave early."""
     return [Resource(node.memory_mb, node.vcores) for node in nodes_of(experiment.spec)]
 
 
 def simulate_variant(setup: SimSetup, on_progress: Callable[[Progress], None] | None = None) -> SimResult:
-    """Runs the simulator: in the scheduler, or with the control core beside it for a policy from outside."""
+    """Run the simulator: for a policy inside the scheduler, or with the control core for a policy from outside."""
     from harness.control.virtual import simulate_policy
 
     with users_mistakes():
@@ -107,7 +107,10 @@ def simulate_variant(setup: SimSetup, on_progress: Callable[[Progress], None] | 
 def of_papers(
     experiment: LoadedExperiment, policy: str, settings: Mapping[str, object], result: SimResult
 ) -> dict[str, float]:
-    """What only some runs have: the bound of QKnober's Theorem 1 at a given knob; the cost of nodes with prices."""
+    """Return metrics that only some runs have: QKnober's Theorem 1 bound at a given knob.
+
+    The cost of nodes with prices.
+    """
     from harness.results.metrics import until
     from harness.results.papers import Curves, cost_dollars, soft_fairness_p95, theorem_1
 
@@ -119,7 +122,7 @@ def of_papers(
         samples = result.samples
         columns = [samples.queues.index(queue) for queue in experiment.leaves]
         curves = Curves(samples, columns, until(samples.time_s, end_s))
-        # The bound, and what it compares with.
+        # The bound, and the value that it is compared with.
         theory = {"theta": theorem_1(curves, float(knob)), "soft_fairness_p95": soft_fairness_p95(curves)}
         found.update({key: value for key, value in theory.items() if value is not None})
     cost = cost_dollars([group.model_dump() for group in experiment.spec.cluster.nodes], end_s)
@@ -131,9 +134,9 @@ def of_papers(
 def held(
     experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]
 ) -> tuple[Iterable[JobSpec], dict[str, float]]:
-    """The jobs as a policy that holds them back submits them, and when each came; under other policies as they are.
+    """Return the jobs with the submission times of a policy that delays them, and their arrivals; otherwise unchanged.
 
-    Raises InputError, CallError for jobs and settings of which it cannot plan the submissions beforehand.
+    Raises InputError or CallError for jobs and settings whose submissions cannot be planned beforehand.
     """
     queue = submission_queue(make_policy(variant.policy, variant.settings))
     if queue is None:
@@ -144,14 +147,14 @@ def held(
 
 
 def check_held(experiment: LoadedExperiment, variants: Iterable[Variant]) -> None:
-    """Raises what `held` would, before anything runs."""
+    """Raise the errors of `held` before anything runs."""
     for variant in variants:
         if submission_queue(make_policy(variant.policy, variant.settings)) is not None:
             held(experiment, variant, jobs_of(experiment, variant.seed)[0])
 
 
 def put_arrivals(result: SimResult, arrived: Mapping[str, float]) -> None:
-    """Jobs that were held back count from when they came, not from when they were handed on."""
+    """Count delayed jobs from their arrival, not from their submission."""
     if arrived:
         submitted = zip(result.jobs["id"], result.jobs["submitted_s"], strict=True)
         result.jobs["submitted_s"] = [arrived.get(job, time_s) for job, time_s in submitted]

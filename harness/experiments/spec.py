@@ -1,4 +1,4 @@
-"""Experiment files as models: what may stand in ``experiments/*.yaml`` (docs/reference/experiment-file.md)."""
+"""Experiment files as models: the schema of ``experiments/*.yaml`` (docs/reference/experiment-file.md)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Fraction = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Factor = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Seeds = Seed | Annotated[list[Seed], Field(min_length=1, max_length=10_000)]
-#: Also a folder name.
+#: A name that is also valid for a folder.
 Slug = Annotated[str, Field(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9._@=,+-]*$")]
 QueueName = Annotated[str, Field(min_length=1, max_length=100, pattern=f"^[^{BAD_IN_NAME}]+$")]
 Scalar = str | int | float | bool
@@ -41,7 +41,7 @@ def _known(name: str) -> str:
 
 #: The scheduler of an experiment that names none.
 DEFAULT_SCHEDULER: Final = "fair"
-#: A scheduler that the simulator has, or a package of the user's.
+#: A scheduler of the simulator, or of a user's package.
 SimulatedSchedulerName = Annotated[str, AfterValidator(_known)]
 
 
@@ -52,7 +52,7 @@ def combinations(lists: Mapping[str, Sequence[object]]) -> Iterator[dict[str, An
 
 
 def short_for(key: str) -> BeforeValidator:
-    """A text alone as the mapping with this key that it is short for."""
+    """Expand a plain text to a mapping with this key."""
     return BeforeValidator(lambda value: {key: value} if isinstance(value, str) else value)
 
 
@@ -66,7 +66,7 @@ class PolicySpec(Strict):
 
 
 class NodeChangeSpec(Strict):
-    """What happens to nodes while they are there: other resources, or graceful decommissioning."""
+    """A change of nodes during their lifetime: other resources, or graceful decommissioning."""
 
     at_s: Seconds
     """When."""
@@ -85,14 +85,14 @@ class NodeChangeSpec(Strict):
         return self
 
     def change(self) -> NodeChange:
-        """As the simulator takes it."""
+        """Return the change in the simulator's form."""
         if self.memory_mb is None or self.vcores is None:
             return NodeChange(self.at_s, None)
         return NodeChange(self.at_s, (self.memory_mb, self.vcores))
 
 
 class NodeGroupSpec(Strict):
-    """``count`` equal nodes. ``speed``: computing rate, 1 is the reference. They are there from join_s to leave_s."""
+    """``count`` equal nodes, from join_s to leave_s. ``speed``: computing rate, 1 is the reference."""
 
     count: int = Field(default=1, ge=1, le=100_000)
     """How many equal nodes."""
@@ -115,7 +115,7 @@ class NodeGroupSpec(Strict):
 
     @model_serializer(mode="wrap")
     def _without_changes(self, as_usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Nodes without changes are written as before there were any: an experiment's hash is of it."""
+        """Write nodes without changes as in earlier versions, because an experiment's hash includes them."""
         found: dict[str, Any] = as_usual(self)
         if self.changes is None:
             found.pop("changes", None)
@@ -137,7 +137,7 @@ class LimitSpec(Strict):
 
 
 class MinSlotsSpec(Strict):
-    """MRv1's minMaps and minReduces of a pool: who runs fewer, and asks for more, comes first."""
+    """MRv1's minMaps and minReduces of a pool: a pool below them that asks for more comes first."""
 
     map: int = Field(default=0, ge=0, le=10**6)
     """Maps."""
@@ -146,7 +146,7 @@ class MinSlotsSpec(Strict):
 
 
 class QueueSpec(Strict):
-    """A queue: its entitlement (w_i of the papers) and what the Fair Scheduler's allocation file says of it."""
+    """A queue: its entitlement (w_i of the papers) and its settings in the Fair Scheduler's allocation file."""
 
     weight: Weight = 1.0
     """The entitlement w_i."""
@@ -192,7 +192,7 @@ class ScaleSpec(Strict):
 class WorkloadUse(Strict):
     """One queue's workload: a file (``use``) or written here (``inline``), when it starts, how it is scaled.
 
-    ``but``: keys of the workload that are other than in the file.
+    ``but``: keys of the workload that differ from the file.
     """
 
     use: Name | None = None
@@ -252,9 +252,9 @@ class PolicyUse(PolicySpec):
 class ActuationSpec(Strict):
     """How a weight from outside takes effect.
 
-    ``delay_s`` after it is written (the admin RPC), or, with ``poll_s``, when the RM's own poll finds the file.
-    ``max_ratio``: weights are within this ratio of the entitlements (null: as the policy has them). What the simulated
-    controller knows of ``task_lengths``: see `SimSetup`.
+    It takes effect ``delay_s`` after it is written (the admin RPC) or, with ``poll_s``, when the RM's own poll finds
+    the file. ``max_ratio``: bound of weights relative to the entitlements (null: none). For ``task_lengths`` see
+    `SimSetup`.
     """
 
     delay_s: Seconds = 0.02
@@ -272,7 +272,7 @@ class ActuationSpec(Strict):
 
 
 class MapReduceSpec(Strict):
-    """`harness.sim.setup.MapReduceMaster`: Hadoop's settings of a MapReduce job's master, with Hadoop's defaults."""
+    """`harness.sim.setup.MapReduceMaster`: Hadoop's settings of a MapReduce AM, with Hadoop's defaults."""
 
     rampup_limit: Fraction = 0.5
     """`yarn.app.mapreduce.am.job.reduce.rampup.limit`: most of a job's resources for reduces while its maps wait."""
@@ -291,7 +291,7 @@ class MapReduceSpec(Strict):
 
 
 class FaultsSpec(Strict):
-    """`harness.model.jobs.TaskFaults`."""
+    """Faults of tasks: `harness.model.jobs.TaskFaults`."""
 
     failure: Fraction = 0.0
     """Part of the attempts that fail."""
@@ -310,8 +310,8 @@ class FaultsSpec(Strict):
 class ShuffleSpec(Strict):
     """The network as MRv1's reduces see it.
 
-    MB/s into a node and through the cluster (0: no limit); ``mb_per_map``: what a map leaves for the reduces, by job
-    type (``default`` for the others).
+    MB/s into a node and through the cluster (0: no limit); ``mb_per_map``: a map's output for the reduces, by job type
+    (``default`` for the others).
     """
 
     node_mb_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
@@ -323,7 +323,7 @@ class ShuffleSpec(Strict):
 
 
 class SlotsSpec(Strict):
-    """The cluster as MRv1 has it: every node has this many map and reduce slots."""
+    """An MRv1 cluster: every node has this many map and reduce slots."""
 
     map: int = Field(ge=0, le=10_000)
     """Map slots of a node."""
@@ -429,7 +429,7 @@ class Experiment(Strict):
         return self.seed if isinstance(self.seed, list) else [self.seed]
 
     def all_queues(self) -> dict[str, QueueSpec]:
-        """Full path -> queue, a parent before those below it; of which nothing is said, with the defaults."""
+        """Return full path -> queue, parents before children; queues that are not described have the defaults."""
         found: dict[str, QueueSpec] = {}
 
         def walk(queues: Mapping[str, QueueSpec | None], above: str) -> None:

@@ -1,4 +1,4 @@
-"""Policies that hold arriving jobs back and submit them in another order: what an experiment's driver asks of them."""
+"""Policies that delay arriving jobs and submit them in another order: the interface for an experiment's driver."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from harness.policies.base import Policy
 
 
 class LiveSubmissions(Protocol):
-    """A queue in front of a real cluster: it hears of arrivals and ends, and says what to submit now."""
+    """A queue in front of a real cluster: it receives arrivals and ends, and returns the jobs to submit now."""
 
-    #: When each job arrived, in seconds since the start of the run.
+    #: Arrival of each job, in seconds since the start of the run.
     arrived: dict[str, float]
     #: One record for each round of decisions; the driver writes them and clears the list.
     decisions: list[dict[str, Any]]
 
     @property
     def next_s(self) -> float | None:
-        """When the next round is due, in seconds since the start of the run; None: no round is planned."""
+        """Return when the next round is due, in seconds since the start of the run; None: no round is planned."""
         ...
 
     def arrive(self, job: JobSpec, now_s: float, came_s: float | None = None) -> None:
-        """Take a job that a user submits. ``came_s``: when it came, where that is noticed only now."""
+        """Accept a job that a user submits. ``came_s``: its arrival, if it is noticed late."""
         ...
 
     def finish(self, job_id: str, now_s: float) -> None:
@@ -32,7 +32,7 @@ class LiveSubmissions(Protocol):
         ...
 
     def ready(self, now_s: float, under_way: Callable[[str], bool]) -> Iterator[str]:
-        """Yield the jobs to submit now. ``under_way``: whether a job's master has registered, or has ended."""
+        """Yield the jobs to submit now. ``under_way``: whether a job's AM has registered, or has ended."""
         ...
 
 
@@ -44,7 +44,7 @@ class SubmissionQueue(Protocol):
     ) -> tuple[list[JobSpec], dict[str, float]]:
         """Return the jobs with the submission times that the queue gives them, and when each arrived.
 
-        ``nodes``: the size of each node. ``slots``: map and reduce slots of the cluster, where it has such.
+        ``nodes``: the size of each node. ``slots``: map and reduce slots of the cluster, if it has them.
 
         Raises InputError or CallError for jobs and settings whose submissions cannot be planned beforehand.
         """
@@ -65,5 +65,5 @@ class SubmissionPolicy(Protocol):
 
 
 def submission_queue(policy: Policy) -> SubmissionQueue | None:
-    """The queue in which a policy holds arriving jobs back. None: jobs are submitted as they come."""
+    """Return the queue in which a policy delays arriving jobs. None: jobs are submitted as they arrive."""
     return policy.submission_queue() if isinstance(policy, SubmissionPolicy) else None

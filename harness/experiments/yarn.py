@@ -1,4 +1,4 @@
-"""Experiments on a YARN cluster: one variant on the virtual-time YARN into its run directory, or on a real cluster."""
+"""Experiments on a YARN cluster: runs one variant in the simulator into its run directory, or on a real cluster."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
     from harness.sim.setup import Progress, SimResult
 
-#: How often run.json is told how far the run has come, in wall seconds.
+#: How often progress is written to run.json, in wall seconds.
 NOTE_EVERY_S = 2.0
-#: What carries a variant's jobs out: the result, what the summary has besides, files of lines besides.
+#: Runs a variant's jobs; returns the result, additional summary values, and additional files of lines.
 Simulated = tuple["SimResult", dict[str, Any], dict[str, list[dict[str, Any]]]]
 OnProgress = Callable[["Progress"], None]
 Stepped = Callable[[float, int], None]
@@ -53,7 +53,7 @@ Simulate = Callable[[LoadedExperiment, Variant, Iterable[JobSpec], OnProgress, S
 
 
 def check_stages(experiment: LoadedExperiment) -> None:
-    """Raises InputError for a job of more stages than the simulator takes."""
+    """Raise InputError for a job with more stages than the simulator supports."""
     from harness.sim.world import MAX_STAGES
 
     if experiment.spec.slots is not None:
@@ -81,7 +81,7 @@ def run_variant(
     on_step: Callable[[Step], None] | None,
     simulate: Simulate,
 ) -> Outcome:
-    """One run, written into its directory (all but speed-ups over static, the report and the exit code)."""
+    """Run one variant and write its directory (without speed-ups over static, the report and the exit code)."""
     began, noted = time.perf_counter(), time.perf_counter()
     jobs, count = jobs_of(experiment, variant.seed)
     capacity = experiment.capacity
@@ -133,7 +133,7 @@ def _write(
     alone_s: Mapping[str, float],
     arrived: Mapping[str, float],
 ) -> tuple[dict[str, Any], pd.DataFrame]:
-    """Write the tables of a result, of the whole run or of a run so far; returns its summary and table of jobs."""
+    """Write the tables of a complete or partial result; return its summary and table of jobs."""
     put_arrivals(result, arrived)
     table = jobs_table(result, alone_s)
     directory.write_table("jobs.parquet", table)
@@ -155,12 +155,12 @@ def _verdict(experiment: LoadedExperiment, result: SimResult) -> tuple[int, str 
 
 
 def plainness(variant: Variant) -> tuple[bool, bool, bool, int]:
-    """A sort key by which that variant of a policy comes first which others are held against: inside, as it is."""
+    """Return a sort key that puts the best reference among a policy's variants first: inside, without settings."""
     return variant.mode == "outside", variant.in_rm, variant.poll, len(variant.settings)
 
 
 def check_programs(experiment: LoadedExperiment, backend: str) -> None:
-    """Raises CallError for a backend on which an experiment's programs cannot run."""
+    """Raise CallError for a backend on which an experiment's programs cannot run."""
     engines = () if backend == "sim" else backend_class(backend).engines
     for load, spec in program_loads(experiment.loads):
         lacking = spec.engines().difference(engines)
@@ -174,7 +174,7 @@ def check_programs(experiment: LoadedExperiment, backend: str) -> None:
 
 
 class Yarn(Kind):
-    """Queues, workloads and policies on a cluster of YARN."""
+    """Experiment type: queues, workloads and policies on a YARN cluster."""
 
     name = "yarn"
     compiles = True
@@ -229,7 +229,7 @@ class Yarn(Kind):
         on_progress: OnProgress,
         stepped: Stepped,
     ) -> Simulated:
-        """The jobs on the simulated cluster."""
+        """Simulate the jobs."""
         return simulate_variant(setup_of(experiment, variant, jobs), on_progress), {}, {}
 
     def run_one(
@@ -256,8 +256,8 @@ class Yarn(Kind):
         return real_runner(experiment, variants, backend, target, says)
 
     def beside(self, experiment: LoadedExperiment, ended: Sequence[Ended]) -> None:
-        """Speed-ups over static partitioning with the same seed."""
-        # A run that failed or was cut off says nothing of how long its jobs take.
+        """Add speed-ups over static partitioning with the same seed."""
+        # A run that failed or was cut off shows nothing about the duration of its jobs.
         static: dict[int, dict[str, Any]] = {}
         for run in sorted(ended, key=lambda run: plainness(run.variant)):
             if run.variant.policy == "static" and run.exit_code == 0:
@@ -276,7 +276,7 @@ class Yarn(Kind):
 
 
 def _ran(ended: Sequence[Ended]) -> list[Ran]:
-    """The variants, each over its seeds."""
+    """Return the variants, each over its seeds."""
     of = {without_seed(run.variant): run.variant for run in ended}
     return [
         Ran(

@@ -1,4 +1,7 @@
-"""A whole call of `yarnfair plan`, for the command and for Python: both files checked, played, held to rules."""
+"""A whole call of `yarnfair plan`, for the command and for Python.
+
+Checks and simulates both files, applies the rules.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,12 @@ from harness.traces.accounting import account_of
 
 
 class FilesRefused(InputError):
-    """`yarnfair validate` has findings for which nothing is planned; ``on_finding`` was told them."""
+    """`yarnfair validate` has findings that prevent a plan; ``on_finding`` has received them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What changes, what the rules say of it, and both for ``--json``."""
+    """What changes, the result of each rule, and both for ``--json``."""
 
     planned: Planned
     cases: Sequence[Case]
@@ -53,11 +56,11 @@ def answer(
     Parameters
     ----------
     trace, before, after
-        The load, the file in force, and the new one; without it that of before.
+        The load, the file in force, and the new file (default: the file in force).
     nodes, submit, rules, place, drop, groups, phases, cluster, processes
         As the command's options.
     on_finding
-        Told of each line that `yarnfair validate` has to say, the fatal ones last.
+        Called with each finding of `yarnfair validate` as a line, the fatal ones last.
 
     Returns
     -------
@@ -67,11 +70,11 @@ def answer(
     Raises
     ------
     CallError
-        Nothing changes, or a rule or an application that cannot be read.
+        Nothing changes, or a rule or an application is invalid.
     FilesRefused
-        For findings of `yarnfair validate`.
+        `yarnfair validate` has fatal findings.
     InputError
-        A trace or file that cannot be used.
+        A trace or file is unusable.
     """
     if after is None and not nodes and submit is None:
         raise CallError("nothing changes", where="plan", hint="give --after FILE, --nodes or --submit")
@@ -107,7 +110,7 @@ def answer(
 
 @contextmanager
 def _user_files(trace: Path, folder: Path) -> Iterator[None]:
-    """Name the user's trace in an error about a file that was made of it in a temporary folder."""
+    """Name the user's trace in an error about a file in a temporary folder that was made from it."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""The steps of an assessment: the present policy replayed and held against what happened, candidates, the verdict."""
+"""The steps of an assessment: replay of the present policy compared with the recording, candidates, verdict."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from harness.predict.verdict import Evidence, Played, Verdict, best_of, causes_o
 from harness.traces.accounting import Shape, left_out_sentence, may_change_the_answer
 from harness.traces.recorded import JobLine, Trace
 
-#: Half-lives and horizons that are tried, seconds.
+#: Candidate half-lives and horizons, seconds.
 HALF_LIVES_S = (3600.0, 86_400.0)
 HORIZONS_S = (80.0, 320.0)
-#: Phases by which the best candidate is chosen.
+#: Number of phases by which the best candidate is chosen.
 _CHOOSING = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Assessed:
-    """What came of it: every policy that was played (the present one first), and the verdict."""
+    """The result: every simulated policy (the present one first), and the verdict."""
 
     verdict: Verdict
     evidence: Evidence
@@ -43,7 +43,7 @@ def candidates_of(
 ) -> list[Variant]:
     """Return the variants to try, the simplest first.
 
-    `hltrf` where queues have queues below them; half-lives that the recording outlasts.
+    Includes `hltrf` if queues have children, and half-lives shorter than the recording.
     """
     nested = any(path.count(".") > 1 for path in trace.header.queues)
     each: list[dict[str, Any]] = [{}, *({"half_life": value} for value in HALF_LIVES_S if value < span_s)]
@@ -76,11 +76,11 @@ def assess(
     processes: int | None = None,
     says: Callable[[str], None] = lambda _: None,
 ) -> Assessed:
-    """The verdict on a trace; the experiment that is played is written into ``folder``.
+    """Return the verdict on a trace; the simulated experiment is written into ``folder``.
 
-    Raises InputError for a trace that cannot be played.
+    Raises InputError for a trace that cannot be replayed.
     """
-    # What was killed ends in the replay when it did: it says nothing of how good the replay, or a policy, is.
+    # Killed applications end in the replay at the recorded time: they show nothing about the replay or a policy.
     ended = [job for job in trace.jobs if job.ended_by_itself]
     times = {job.job: (job.finished_s or 0.0) - job.submit_s for job in ended}
     by_queue: dict[str, list[float]] = {}
@@ -129,7 +129,7 @@ def assess(
 
 
 def _real_waits(ended: Sequence[JobLine]) -> dict[str, float]:
-    """Recorded mean time from submission to the master's start by queue, where it is recorded."""
+    """Return the recorded mean time from submission to the AM's start by queue, if it is recorded."""
     by_queue: dict[str, list[float]] = {}
     for job in ended:
         if job.started_s is not None:

@@ -18,7 +18,7 @@ from harness.results.phases import each, listed, write_phases
 from harness.results.summary import add_speedups
 from harness.traces.recorded import Trace
 
-#: Figures of a whole run that have a band -> (attribute of `Outcome`, times).
+#: Values of a whole run that have a band -> (attribute of `Outcome`, factor).
 WHOLE: dict[str, tuple[Figure, int]] = {
     "makespan_s": ("makespan_s", 1),
     "sharing_loss_integral_s": ("loss", 1),
@@ -34,12 +34,12 @@ def bands_of(
     phases: int | None = None,
     processes: int | None = None,
 ) -> dict[str, Any]:
-    """By variant (whatever its seed) the mean completion time by queue, and of all, over phases, seconds.
+    """Return by variant (without seed) the mean completion times of queues and of all over phases, seconds.
 
     Each queue has its ``mean_completion_s`` and ``band`` (smallest, largest); `WHOLE` have ``mean`` and ``band``.
-    ``by_phase``: the summary of each run, which `band_lines` makes a table of.
-    ``phases``: None, as many as the budget allows, `PHASES` at most. Applications count
-    that ended by themselves when they were recorded; all of a trace without such ends.
+    ``by_phase``: the summary of each run, from which `band_lines` makes a table. ``phases``: None means as many as the
+    budget allows, at most `PHASES`. Only applications that ended by themselves in the recording count; if the trace has
+    no such ends, all count.
     """
     ended = frozenset(job.job for job in trace.jobs if job.ended_by_itself)
     ended = ended or frozenset(job.job for job in trace.jobs)
@@ -71,7 +71,7 @@ def bands_of(
 def document_of(found: Mapping[str, Any]) -> dict[str, Any]:
     """Return the bands for ``--json``.
 
-    In place of each phase's summary ``figures``, every number's mean and band (None: it is not known in every phase).
+    Replaces the phases' summaries by ``figures``: every number's mean and band (None: not known in every phase).
     """
     return {
         name: {key: value for key, value in one.items() if key != "by_phase"}
@@ -81,7 +81,7 @@ def document_of(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def band_lines(found: Mapping[str, Any], reference: str | None = None) -> list[str]:
-    """All figures with their bands, as a table. ``reference``: the variant that marks go by."""
+    """Return all values with their bands as a table. ``reference``: the variant with which marks compare."""
     if not found:
         return []
     phases = next(iter(found.values()))["phases"]
@@ -90,14 +90,14 @@ def band_lines(found: Mapping[str, Any], reference: str | None = None) -> list[s
 
 
 def keep(found: Mapping[str, Any], ended: Sequence[Ended]) -> None:
-    """Writes each variant's figures by phase into its run directories, for the report. InputError: the disk refuses."""
+    """Write each variant's values by phase into its run directories, for the report. Raises InputError."""
     for run in ended:
         if (band := found.get(without_seed(run.variant))) is not None:
             write_phases(run.path, band["by_phase"])
 
 
 def means_of(found: Mapping[str, Any], ended: Sequence[Ended]) -> list[Ended]:
-    """The first run of each variant, with the means over the phases as its summary."""
+    """Return the first run of each variant, with the means over the phases as its summary."""
     first: dict[str, Ended] = {}
     for run in ended:
         first.setdefault(without_seed(run.variant), run)

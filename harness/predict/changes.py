@@ -1,7 +1,7 @@
-"""What a change of configuration does to one queue, in figures with bands, and the rules that a gate holds them to.
+"""The effect of a change of configuration on one queue, as values with bands, and the rules of a gate.
 
-Pure. Every figure has one value a phase of heartbeats; the k-th phase is the same before and after the change, so that
-differences are taken phase by phase.
+Pure. Every quantity has one value per phase of heartbeats. The k-th phase is the same before and after the change, so
+differences are computed phase by phase.
 """
 
 from __future__ import annotations
@@ -18,36 +18,36 @@ from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band
 Word = Literal["sooner", "later", "same", "unsure", "less", "more", "refused", "never", "taken", "ended"]
 Judged = Literal["fine", "failed", "unsure", "not judged"]
 
-#: A difference of fewer seconds is none: heartbeats alone are a second apart.
+#: A smaller difference in seconds counts as none: heartbeats alone are a second apart.
 LEAST_S = 1.0
-#: The simulator's clock counts milliseconds: what is less is nothing, and nothing is a part of it.
+#: The simulator's clock counts milliseconds, so a smaller time counts as 0, and is no base of a relative change.
 _NOTHING_S = 1e-3
-#: The figures in seconds -> what they are called in a text.
+#: Quantities in seconds -> names in texts.
 TIMES = {"wait": "first container", "completion": "completion", "below_due": "below its due"}
-#: The figures that count applications -> what they are called in a text.
+#: Quantities that count applications -> names in texts.
 COUNTS = {"refused": "refused", "never_started": "never started", "not_ended": "not ended"}
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One figure of one queue before and after, phase by phase. Empty: the figure is not known on that side."""
+    """One quantity of one queue before and after, phase by phase. Empty: not known on that side."""
 
     before: tuple[float, ...]
     after: tuple[float, ...]
 
     @property
     def known(self) -> bool:
-        """Whether both sides have it."""
+        """Return whether both sides have it."""
         return bool(self.before) and bool(self.after)
 
     def difference(self) -> list[float]:
-        """After less before, phase by phase."""
+        """Return after minus before, phase by phase."""
         return [mine - its for mine, its in zip(self.after, self.before, strict=True)]
 
     def parts(self) -> list[float]:
-        """The differences as parts of what was before, phase by phase.
+        """Return the differences relative to before, phase by phase.
 
-        Differences that are all below `LEAST_S` are none. From 0 on a change is infinite.
+        Differences that are all below `LEAST_S` count as none. A change from 0 is infinite.
         """
         differences = self.difference()
         if all(abs(one) < LEAST_S for one in differences):
@@ -55,26 +55,26 @@ class Change:
         mean = math.fsum(self.before) / len(self.before)
         if mean < _NOTHING_S:
             return [math.inf if one > 0 else 0.0 for one in differences]
-        # Of the mean, where a phase has nothing to be a part of.
+        # Relative to the mean, if the value of a phase is 0.
         bases = self.before if min(self.before) >= _NOTHING_S else (mean,) * len(differences)
         return [one / base for one, base in zip(differences, bases, strict=True)]
 
     def relative(self) -> Band:
-        """The change of the mean as a part of the mean before, and its smallest and largest over the phases."""
+        """Return the relative change of the mean, and its smallest and largest value over the phases."""
         parts = self.parts()
         if not any(parts) or not all(map(math.isfinite, parts)):
             return Band.of(parts)
         return Band(math.fsum(self.difference()) / math.fsum(self.before), min(parts), max(parts))
 
     def word(self, floor: float = NOTICEABLE, *, up: Word = "later", down: Word = "sooner") -> Word:
-        """In one word; "unsure" where the phases disagree.
+        """Classify the change in one word; "unsure" if the phases disagree.
 
         Parameters
         ----------
         floor : float
-            A change below this part is none.
+            A smaller relative change counts as none.
         up, down : str
-            What a larger and a smaller figure is called.
+            The words for a larger and a smaller value.
         """
         if not self.known:
             return "unsure"
@@ -88,14 +88,14 @@ class Change:
         return "unsure"
 
     def count_word(self) -> Word:
-        """Of a number of applications: more, less, same, or unsure where the phases disagree."""
+        """Classify a number of applications: more, less, same, or unsure if the phases disagree."""
         found = self.difference()
         if not any(found):
             return "same"
         return "more" if all(one > 0 for one in found) else "less" if all(one < 0 for one in found) else "unsure"
 
     def document(self, word: Word) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the document for ``--json``."""
         found: dict[str, Any] = {
             "before": Band.of(self.before).document() if self.before else None,
             "after": Band.of(self.after).document() if self.after else None,
@@ -112,12 +112,11 @@ class Change:
 class QueueChange:
     """A queue before and after.
 
-    where : which of the two files has it.
-    applications : the applications of the trace that run in it before; of a queue that only comes, after.
-    times, counts : figure -> change (`TIMES`, `COUNTS`).
-    moved : where its applications run after the change, if it is another queue.
-    reasons : why applications are refused after it.
-    gone : "wait", "completion" -> how many applications have it before the change and not after, phase by phase.
+    where : which of the two files has it. applications : number of the trace's applications that run in it before the
+    change; for a new queue, after the change. times, counts : figure -> change (`TIMES`, `COUNTS`). moved : the queue
+    in which its applications run after the change, if it is another one. reasons : why applications are refused after
+    the change. gone : "wait", "completion" -> how many applications have this time before the change but not after,
+    phase by phase.
     """
 
     queue: str
@@ -130,13 +129,16 @@ class QueueChange:
     gone: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def lost(self) -> float:
-        """How many more applications are refused, or never start or end, than before; mean over the phases."""
+        """Return how many more applications are refused, or never start or end, than before; mean over the phases."""
         return math.fsum(
             math.fsum(change.difference()) / len(change.before) for change in self.counts.values() if change.known
         )
 
     def word(self, floor: float) -> Word:
-        """The queue's word: of its applications' completion, or of their wait, where none is lost and none is won."""
+        """Return the queue's word.
+
+        By its applications' completion, or by their wait, if none is lost and none is gained.
+        """
         words = {name: change.count_word() for name, change in self.counts.items() if change.known}
         if words.get("refused") == "more":
             return "refused"
@@ -158,7 +160,10 @@ class QueueChange:
         return self.times[name].word(floor)
 
     def size(self, floor: float) -> tuple[float, ...]:
-        """By which queues are sorted, the most changed first: applications lost, completion, wait, time short."""
+        """Return the sort key that puts the most changed queue first.
+
+        Applications lost, completion, wait, time short.
+        """
         below = self.times["below_due"]
         short = abs(math.fsum(below.difference()) / len(below.before)) if below.known else 0.0
         return (
@@ -168,13 +173,13 @@ class QueueChange:
         )
 
     def _size(self, name: str, floor: float) -> float:
-        """The change of a time as a part, if it is sure; without its sign."""
+        """Return the absolute relative change of a time if the phases agree on its direction."""
         if self.time_word(name, floor) not in ("sooner", "later"):
             return 0.0
         return abs(self.times[name].relative().mean)
 
     def document(self, floor: float) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the document for ``--json``."""
         return {
             "queue": self.queue,
             "in": self.where,
@@ -197,7 +202,7 @@ _COMPARED: dict[str, Callable[[float, float], bool]] = {
     "<=": lambda a, b: a <= b,
 }
 _EXAMPLES = "write wait(QUEUE) > +10%, completion(*) > 600s, refused(QUEUE) > 0, completion(--submit) > 600s"
-#: Stands in a rule for the application that ``--submit`` adds. No queue of a file has such a name.
+#: The queue name in a rule that means the application of ``--submit``. No queue of a file has such a name.
 ADDED = "--submit"
 
 
@@ -205,9 +210,9 @@ ADDED = "--submit"
 class Rule:
     """One condition under which a change of configuration is refused, as ``--fail-if`` has it.
 
-    figure, queue : what is looked at; queue ``*``: each of them.
-    compare, value : ``>`` ... and the number, with its sign where it is a change.
-    kind : a change in per cent, a change in the figure's unit, or the figure itself after the change.
+    figure, queue : the tested quantity and queue; queue ``*``: each queue. compare, value : ``>`` etc. and the number,
+    with its sign if it is a change. kind : a change in per cent, a change in the figure's unit, or the figure itself
+    after the change.
     """
 
     text: str
@@ -219,7 +224,7 @@ class Rule:
 
     @classmethod
     def read(cls, text: str) -> Rule:
-        """A rule as it is written. Raises CallError."""
+        """Parse a rule. Raises CallError."""
 
         def wrong(what: str) -> CallError:
             return CallError(f"{text[:80]!r} {what}", where="--fail-if", hint=_EXAMPLES)
@@ -243,17 +248,17 @@ class Rule:
         return cls(" ".join(text.split()), figure, queue, compare, value, kind)
 
     def judge(self, queue: QueueChange, unsure: str = "") -> Case:
-        """What becomes of one queue.
+        """Apply the rule to one queue.
 
-        It is fine where no phase is beyond, and failed where the mean is. What lies between is unsure. A queue that
-        loses applications is never fine by a mean of those that are left.
+        The result is fine if no phase exceeds the limit, failed if the mean exceeds it, and unsure otherwise. A queue
+        that loses applications is never fine because of the mean of the remaining ones.
 
         Parameters
         ----------
         queue : QueueChange
-            It before and after.
+            The queue before and after.
         unsure : str
-            Why nothing that was simulated can be relied on; empty where it can.
+            Why the simulation is unreliable; empty if it is reliable.
         """
         change = {**queue.times, **queue.counts}[self.figure]
         if not (change.known or (self.kind == "after" and change.after)):
@@ -277,16 +282,16 @@ class Rule:
         return queue.gone.get("completion" if self.figure == "completion" else "wait", ())
 
     def _without(self, queue: QueueChange) -> str:
-        """Why the figure says too little: applications that have none after the change, and had one before."""
+        """Explain why the value is incomplete: applications without a value after the change that had one before."""
         names = ("refused", "never_started", *(("not_ended",) if self.figure == "completion" else ()))
         changes = [queue.counts[name] for name in names]
         lost = max(map(math.fsum, zip(*(change.difference() for change in changes), strict=True)), default=0.0)
-        # Others that are served only after the change do not make up for those that are not any more.
+        # Applications that are served only after the change do not make up for those that are no longer served.
         lost = max(lost, *self._gone_of(queue), 0.0)
         if lost > 0:
             return f"{lost:.4g} more of its applications are refused, never start or never end"
         if self.kind == "after" and self.figure != "below_due":
-            # A limit in seconds is exceeded by applications that never start, even if they did not start before either.
+            # Applications that never start exceed a limit in seconds, even if they did not start before either.
             stuck = max(map(math.fsum, zip(*(change.after for change in changes[1:]), strict=True)), default=0.0)
             if stuck > 0:
                 return f"{stuck:.4g} of its applications never start or never end"
@@ -295,18 +300,18 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A rule held against one queue. Only the verdict "fine" passes.
+    """The result of a rule for one queue. Only the verdict "fine" passes.
 
     Parameters
     ----------
     rule, queue, verdict
-        The rule, the queue, and what came of it.
+        The rule, the queue, and the result.
     band
-        The figure that the rule compares, over the phases; None where the queue has no such figure.
+        The compared value over the phases; None if the queue has none.
     beyond, phases
-        In how many phases the figure is beyond the rule's limit, and how many phases there are.
+        The number of phases in which the value exceeds the rule's limit, and the number of phases.
     why
-        Why it is not judged, where it is not.
+        Why it is not judged, if it is not.
     """
 
     rule: Rule
@@ -319,15 +324,15 @@ class Case:
 
     @property
     def passes(self) -> bool:
-        """Whether the gate stays open."""
+        """Return whether the case passes."""
         return self.verdict == "fine"
 
     def name(self) -> str:
-        """The rule, with the queue's own name."""
+        """Return the rule with the queue's own name."""
         return self.rule.text.replace("*", self.queue.removeprefix("root."), 1)
 
     def words(self) -> str:
-        """What was found."""
+        """Describe the result."""
         if self.why:
             return f"{self.name()}: cannot be judged, {self.why}"
         assert self.band is not None
@@ -338,7 +343,7 @@ class Case:
         return f"{self.name()}: {mean}{unit} ({low} to {high}), beyond it in {self.beyond} of {self.phases} phases"
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``; a change from 0 on has no percentage."""
+        """Return the document for ``--json``; a change from 0 has no percentage."""
         finite = self.band is not None and _finite(self.band)
         return {
             "rule": self.rule.text,
@@ -363,7 +368,7 @@ def _number(value: float, sign: str) -> str:
 
 
 def _checked_added(rule: Rule, added: QueueChange | None, where: str) -> QueueChange:
-    """The submitted application, if this rule can be held against it. Raises CallError."""
+    """Return the submitted application if this rule can be applied to it. Raises CallError."""
     if added is None:
         raise CallError("no application is submitted", where=where, hint="add --submit, or name a queue")
     if rule.figure == "below_due":
@@ -379,25 +384,25 @@ def judged(
     error: float | None = None,
     added: QueueChange | None = None,
 ) -> list[Case]:
-    """Every rule on its queues; ``*`` on those that have applications.
+    """Apply every rule to its queues; ``*`` means all queues with applications.
 
     Parameters
     ----------
     rules : sequence of Rule
-        As ``--fail-if`` has them.
+        The rules of ``--fail-if``.
     queues : sequence of QueueChange
-        All that either file or the trace has.
+        All queues of either file or the trace.
     error : float or None
-        How far the replay before the change is off the recording; None where the recording does not say.
+        The error of the replay before the change; None if the recording does not show it.
     added : QueueChange or None
-        The application that is submitted besides; None where there is none.
+        The additional application; None if there is none.
 
     Raises
     ------
     CallError
-        A queue that neither file has, or a rule on the submitted application that has no meaning.
+        A queue does not exist in either file, or a rule makes no sense for the submitted application.
     InputError
-        A rule on each queue where none has applications.
+        A rule for each queue, but no queue has applications.
     """
     by_name = {one.queue: one for one in queues}
     unsure = ""
@@ -428,7 +433,7 @@ def judged(
 
 
 def verdict_of(cases: Sequence[Case]) -> Literal["fine", "unsure", "regression"]:
-    """Of all cases together: a regression where one failed, unsure where one is not fine."""
+    """Return the result of all cases: regression if one failed, unsure if one is not fine."""
     if any(case.verdict == "failed" for case in cases):
         return "regression"
     return "fine" if all(case.passes for case in cases) else "unsure"

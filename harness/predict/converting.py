@@ -1,4 +1,4 @@
-"""Traces of other systems made into ours: which reader, what is assumed, and on which nodes the jobs are played."""
+"""Converts traces of other systems to yarnfair's format: the reader, its assumptions, and the nodes for the replay."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.traces.accounting import executors_mb
 from harness.traces.formats import FORMATS, Assumptions, ConvertibleFormat, Reading, TimedJob, TraceFormat
 from harness.traces.recorded import JobLine, NodeLine, Trace
 
-#: A node of the cluster that is assumed where neither the files nor the user say anything of nodes.
+#: The node size that is assumed if neither the files nor the user give nodes.
 NODE_MB, NODE_VCORES = 65_536, 16
 #: Options of `data convert` by the fields of `Assumptions`.
 OPTIONS: Mapping[str, str] = {
@@ -33,13 +33,13 @@ OPTIONS: Mapping[str, str] = {
     "from_s": "--from",
     "until_s": "--until",
 }
-#: What every convertible format takes.
+#: Options that every convertible format accepts.
 _EVERYWHERE = frozenset(("from_s", "until_s"))
 
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """The nodes on which jobs are to be played: ``count`` None: as many as the jobs held at once."""
+    """The nodes for the replay. ``count`` None: as many as the jobs held at once."""
 
     count: int | None = None
     memory_mb: int | None = None
@@ -47,19 +47,19 @@ class Nodes:
 
     @property
     def given(self) -> bool:
-        """Whether the user says anything of nodes."""
+        """Return whether the user gives any nodes."""
         return any(getattr(self, one.name) is not None for one in fields(self))
 
 
 def kind_of(format: TraceFormat) -> str:
-    """The name of a format for `data convert`."""
+    """Return the name of a format for `data convert`."""
     if isinstance(format, ConvertibleFormat):
         return format.kind
     return re.sub(r"[^a-z0-9]+", "-", format.name.lower()).strip("-")
 
 
 def kinds() -> dict[str, TraceFormat]:
-    """The formats by their names for `data convert`."""
+    """Return the formats by their names for `data convert`."""
     return {kind_of(one): one for one in FORMATS}
 
 
@@ -72,7 +72,7 @@ def converted(
     cluster: Path | None = None,
     nodes: Nodes | None = None,
 ) -> Trace:
-    """Files of another system, written as a trace of yarnfair.
+    """Convert files of another system to a trace of yarnfair.
 
     Parameters
     ----------
@@ -83,18 +83,18 @@ def converted(
     into : Path
         The trace that is written.
     assumed : Assumptions
-        What the user sets of what the format leaves open.
+        The user's values for what the format leaves open.
     cluster : Path, optional
         A file of nodes and queues, as for ``assess``.
     nodes : Nodes, optional
-        Nodes to be used instead of those that the files or a default give.
+        Nodes to use instead of those of the files or of a default.
 
     Raises
     ------
     CallError
-        For a kind that does not exist, or an option that is of no account for it.
+        The kind does not exist, or an option does not apply to it.
     InputError
-        For files that are none of this format, or that hold no job.
+        Files are not in this format, or contain no job.
     """
     nodes = nodes or Nodes()
     format = kinds().get(kind)
@@ -129,13 +129,13 @@ def converted(
 
 
 def check_target(paths: Sequence[Path], into: Path) -> None:
-    """Raise CallError for a trace that would take the place of one of the files that it is made of."""
+    """Raise CallError if the new trace would replace one of the files that it is made from."""
     if any(path.exists() and into.exists() and path.samefile(into) for path in paths):
         raise CallError("would be overwritten", where="--out", hint="write the trace to another file")
 
 
 def _check(format: ConvertibleFormat, assumed: Assumptions) -> None:
-    """CallError for options that a format does not leave open, or values that it does not have."""
+    """Raise CallError for options that a format does not leave open, or invalid values."""
     for name in assumed.given():
         if name not in format.settable and name not in _EVERYWHERE:
             open_ones = ", ".join(OPTIONS[one] for one in format.settable)
@@ -151,7 +151,7 @@ def _check(format: ConvertibleFormat, assumed: Assumptions) -> None:
 
 
 def _on_nodes(reading: Reading, nodes: Nodes) -> Reading:
-    """The reading on the nodes that the user gives, or on as many as its jobs held at once where nobody gives any."""
+    """Return the reading with the user's nodes, or else with as many nodes as its jobs held at once."""
     if reading.nodes and not nodes.given:
         return reading
     largest_mb = largest_vcores = 0
@@ -187,7 +187,7 @@ def _on_nodes(reading: Reading, nodes: Nodes) -> Reading:
 
 
 def _assumed_of_spark(lines: Sequence[JobLine]) -> list[str]:
-    """What `peak_of` assumes of Spark applications, in words."""
+    """Describe what `peak_of` assumes about Spark applications."""
     spark = [line for line in lines if line.executors is not None]
     whole = sum(line.executors is not None and line.executors.held_mb is None for line in spark)
     unended = sum(line.finished_s is None for line in spark)
@@ -210,10 +210,10 @@ class _Span:
 
 
 def peak_of(jobs: Sequence[TimedJob]) -> tuple[float, float]:
-    """The most MB and the most vcores that jobs held at once, each job by what it held on average while it ran.
+    """Return the most MB and vcores that jobs held at once, with each job's average while it ran.
 
-    A job of which it is not known when it ran counts from its submission, with all its tasks at once. A Spark
-    application holds its executors whatever runs in them; without an end, until the last of all jobs ended.
+    A job with unknown running time counts from its submission, with all its tasks at once. A Spark application holds
+    its executors regardless of tasks; without an end, it holds them until the last job's end.
     """
     spans: list[_Span] = []
     unended: list[_Span] = []

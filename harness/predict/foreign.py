@@ -1,7 +1,7 @@
-"""Traces that yarnfair did not record, as recordings: every format of `harness.traces.formats`.
+"""Reads traces that yarnfair did not record as recordings: every format of `harness.traces.formats`.
 
-None of them knows the queues' weights, and most say nothing about the cluster: a file of the user's or a
-ResourceManager adds that. `Lacks` names what is missing in one line.
+No format has the queues' weights, and most have no cluster: a user's file or a ResourceManager adds these. `Lacks`
+names what is missing in one line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from harness.traces.recorded import (
 )
 from harness.traces.spec import DelaysSpec
 
-#: What a kind of trace cannot know, however it was made: SLS' times are those of containers.
+#: What a trace type cannot contain, for any trace: SLS' times are those of containers.
 _LACKING = dict.fromkeys(
     ("job history", "Rumen"),
     "what containers took besides the tasks' times (a recording with --history has it)",
@@ -36,14 +36,14 @@ _LACKING = dict.fromkeys(
 
 @dataclass(frozen=True, slots=True)
 class Lacks:
-    """Why a trace can have no verdict, in one line. ``file``: whether a file of nodes and queues would mend it."""
+    """Why a trace allows no verdict, in one line. ``file``: whether a file of nodes and queues would help."""
 
     what: str
     file: bool = False
 
 
 def cluster_file(path: Path) -> Header:
-    """Nodes and queues that a user wrote down: YAML with the keys of a trace's first line. Raises InputError."""
+    """Read a user's file of nodes and queues: YAML with the keys of a trace's first line. Raises InputError."""
     document = read_yaml(path)
     try:
         return validated(Header, document)
@@ -56,8 +56,8 @@ def cluster_file(path: Path) -> Header:
 def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
     """Return a trace of yarnfair, a run directory, or a foreign trace, written as a trace of yarnfair to ``into``.
 
-    A foreign trace gets the nodes and queues of ``cluster`` (None: its own, if it has any). Raises InputError for what
-    cannot be read, or is none of these.
+    A foreign trace gets the nodes and queues of ``cluster`` (None: its own, if it has any). Raises InputError for an
+    unreadable file or another format.
     """
     if path.is_dir():
         if (path / "trace.jsonl").exists():
@@ -74,13 +74,13 @@ def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
         if found is None and path.is_dir():
             raise _no_trace_in(path)
         if found is None:
-            # The reader of our own format says what is wrong with it.
+            # The reader of our own format reports the problem.
             return read_trace(path)
         return trace_of_reading(found.read(path), found, str(path), cluster, into)
 
 
 def _no_trace_in(folder: Path) -> InputError:
-    """What a folder without a trace holds instead, by its first files."""
+    """Describe what a folder without a trace contains instead, by its first files."""
     for file in sorted(one for one in folder.rglob("*") if one.is_file())[:20]:
         found = format_of(file, head_of(file))
         if isinstance(found, Unreadable):
@@ -101,7 +101,7 @@ def _no_trace_in(folder: Path) -> InputError:
 def trace_of_reading(
     reading: Reading, format: TraceFormat, path: str, cluster: Header | None, into: Path
 ) -> Trace | Lacks:
-    """What a reader made of a foreign trace, written as a trace of yarnfair to ``into``."""
+    """Write a reader's result for a foreign trace as a trace of yarnfair to ``into``."""
     left_out = reading.account.lines()
     if not reading.jobs:
         why = "; ".join(dict.fromkeys(line.reason for line in left_out)) or "it is empty"
@@ -113,7 +113,10 @@ def trace_of_reading(
 
 
 def played_trace(path: Path, cluster: Path | None, into: Path) -> Trace:
-    """`any_trace` for who can only play it: ``cluster`` is the user's file; what it lacks is an InputError."""
+    """Read as `any_trace`, for callers that can only replay: ``cluster`` is the user's file.
+
+    Missing data are an InputError.
+    """
     found = any_trace(path, None if cluster is None else cluster_file(cluster), into)
     if isinstance(found, Lacks):
         hint = "give --cluster FILE (docs/how-to/assess.md shows one)" if found.file else "give another trace"
@@ -122,7 +125,7 @@ def played_trace(path: Path, cluster: Path | None, into: Path) -> Trace:
 
 
 def _as_ours(reading: Reading, left_out: list[LeftOutLine], cluster: Header | None, source: str, into: Path) -> Trace:
-    """Written and read again: what is no trace is refused as any other."""
+    """Write the trace and read it again, so that an invalid one is refused like any other."""
     zero_ms = min(job.submitted_ms for job in reading.jobs)
     jobs = [_moved(job.line, (job.submitted_ms - zero_ms) / 1000.0) for job in reading.jobs]
     queues = cluster.queues if cluster is not None else {}
@@ -144,9 +147,9 @@ def _as_ours(reading: Reading, left_out: list[LeftOutLine], cluster: Header | No
         if "max_am_share" not in cluster.model_fields_set and not any(
             job.am.memory_mb or job.am.vcores for job in jobs
         ):
-            # The Capacity Scheduler counts its smallest container for a master that has none.
+            # The Capacity Scheduler counts its smallest container for an application without an AM.
             header = header.model_copy(update={"max_am_share": -1.0})
-    # A setting that the user gives goes before what the format needs.
+    # A user's setting takes precedence over one that the format needs.
     capacity = {**reading.capacity, **(header.capacity or {})}
     delays = reading.delays.model_dump(exclude_none=True) | header.delays.model_dump(exclude_none=True)
     header = header.model_copy(update={**more, "capacity": capacity or None, "delays": DelaysSpec(**delays)})
@@ -156,7 +159,7 @@ def _as_ours(reading: Reading, left_out: list[LeftOutLine], cluster: Header | No
     try:
         return replace(put_trace(into, header, jobs), notes=notes)
     except InputError as error:
-        # The user knows the file that was given, not the one that was made of it.
+        # The message names the user's file, not the one that was made from it.
         into.unlink(missing_ok=True)
         place = "" if error.where is None else f" (in the trace made of it, {error.where.removeprefix(f'{into}:')})"
         raise InputError(f"{error.what}{place}", where=source, hint=error.hint) from None

@@ -16,7 +16,7 @@ from harness.report.templating import page_templates
 
 
 def write_page(path: Path, found: Assessed, source: str) -> None:
-    """One self-contained HTML page."""
+    """Write one self-contained HTML page."""
     evidence, best, lines = found.evidence, found.verdict.best, found.verdict.lines
     present = evidence.present
     able = [one for one in found.played[1:] if all(map(one.shows, evidence.jobs))]
@@ -36,7 +36,7 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
         digits=0,
     )
     losses = [(played.name, played.over("loss"), len(played.outcomes)) for played in found.played]
-    # A policy has one colour in both charts; those that the first does not show come after.
+    # A policy has the same colour in both charts; policies that the first chart does not show come last.
     rest = iter(range(len(series), len(series) + len(losses)))
     known = {present.name: 1} | ({other.name: 2} if other else {})
     loss = BarChart(
@@ -51,7 +51,7 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
     table = [
         [
             queue,
-            # First what comes of it: a narrow page shows no more without scrolling.
+            # The result comes first: a narrow page shows no more without scrolling.
             *([_change(other.change(present, queue)), _band(other.band(queue))] if other else []),
             _band(present.band(queue)),
             figure_text(evidence.real_s[queue], 1),
@@ -62,7 +62,7 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
     # "no, nothing to gain: why".
     head, _, first = lines[0].partition(": ")
     heads = [*(["change", f"{other.name}, s"] if other else []), f"{present.name}, s", "recorded, s"]
-    # What the sentences may say that somebody else has named.
+    # Names that come from other people, and may occur in the sentences.
     names = [*evidence.jobs, *(queue.removeprefix("root.") for queue in evidence.jobs)]
     names += [played.name for played in found.played]
     page = page_templates().get_template("assess.html.j2").render(
@@ -75,7 +75,7 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
         charts=[
             (one.title, Markup(bar_chart(one, ident)), _legend(one))
             for one, ident in ((chart, "completion"), (loss, "loss"))
-            # No bar, one bar alone, or bars of no height compare nothing.
+            # A missing bar, a single bar, or bars of height 0 compare nothing.
             if (shown if one is chart else len(losses) > 1 and any(band.mean > 0 for _, band, _ in losses))
         ],
         heads=["queue", *heads, "applications"],

@@ -1,8 +1,8 @@
-"""What long-term fairness would have paid back of what a recording shows as lent: the load played under it.
+"""How much of the recorded loans long-term fairness would have paid back, by simulating the recorded load.
 
 The recorded load is simulated under the cluster's own scheduler as it is, and under long-term fairness from outside
-(``ltrf@outside``). Both give the same statement as the recording, with the times at which the simulated applications
-ran and what the simulated ResourceManager counted of them.
+(``ltrf@outside``). Both runs give a statement like the recording's, from the simulated applications' running times and
+the usage that the simulated ResourceManager counted.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from harness.predict.simulated_run import simulated_jobs
 from harness.predict.usage import By, gb_hours, owed_at_end, paid_back_in_all, statement
 from harness.traces.recorded import JobLine, Trace
 
-#: Long-term fairness as the controller of a running cluster has it.
+#: Long-term fairness as a cluster's controller enforces it.
 LONG_TERM = "ltrf@outside"
 
 
 @dataclass(frozen=True, slots=True)
 class Payback:
-    """What was paid back to each queue, and what would have been; MB-seconds.
+    """What was paid back to each queue, and what would have been paid back; MB-seconds.
 
     Attributes
     ----------
     owed : mapping of str to float
-        What each queue is owed at the end of the recording; below 0: it owes.
+        The debt that each queue is owed at the end of the recording; below 0: it owes.
     recorded : mapping of str to float
         What was paid back to it in the recording.
     as_it_is : mapping of str to float
@@ -46,11 +46,11 @@ class Payback:
     long_term: Mapping[str, float]
 
     def more(self, queue: str) -> float:
-        """How much more long-term fairness would have paid back, by the two simulations."""
+        """Return how much more long-term fairness would have paid back, by the two simulations."""
         return self.long_term[queue] - self.as_it_is[queue]
 
     def figures(self, queue: str) -> tuple[float, ...]:
-        """The columns of the table, in its order."""
+        """Return the columns of the table, in order."""
         return (
             self.owed[queue],
             self.recorded[queue],
@@ -60,7 +60,7 @@ class Payback:
         )
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``, whole MB-seconds."""
+        """Return the document for ``--json``, in whole MB-seconds."""
         names = ("owed", "paid_back", "paid_back_simulated", "paid_back_under_long_term_fairness", "more")
         return {
             queue: {f"{name}_mb_s": round(value) for name, value in zip(names, self.figures(queue), strict=True)}
@@ -68,7 +68,7 @@ class Payback:
         }
 
     def lines(self) -> list[str]:
-        """A table for a person, GB-hours."""
+        """Return a table for a person, in GB-hours."""
         heads = ("owed", "paid back", "as it is", "long-term", "more")
         lines = [
             "paid back in all: recorded, simulated as it is, and with long-term fairness (GB h)",
@@ -88,16 +88,16 @@ def payback(trace: Trace, folder: Path, by: By = "month", *, processes: int | No
     trace : Trace
         The recording.
     folder : Path
-        Where the runs are written.
+        The folder for the runs.
     by : {"day", "week", "month"}
-        As of the statement; the sums are the same.
+        The statement's period; the sums are the same for each.
     processes : int, optional
-        How many simulate at once; by default as many as there are cores.
+        Number of simulations at once; by default one per core.
 
     Raises
     ------
     InputError
-        For a trace that cannot be played, or where an application that ended in the recording does not end.
+        The trace cannot be simulated, or an application that ended in the recording does not end.
     """
     from harness.experiments.resolve import load_experiment, variants_of
     from harness.experiments.run import run_experiment
@@ -123,7 +123,7 @@ def payback(trace: Trace, folder: Path, by: By = "month", *, processes: int | No
 
 
 def _as_played(jobs: tuple[JobLine, ...], run: Path) -> list[JobLine]:
-    """The applications with the times at which a simulated run had them, and what their containers held in it."""
+    """Return the applications with the times of a simulated run, and what their containers held in it."""
     played, found = simulated_jobs(run), []
     for job in jobs:
         ran = played.get(job.job)

@@ -1,6 +1,6 @@
 """A change of the scheduler's configuration on a recorded load: simulated before and after, queue by queue.
 
-Both sides play the same applications in the same phases of heartbeats. Either may be of either scheduler.
+Both sides simulate the same applications in the same phases of heartbeats. Each side may use either scheduler.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
 
     from harness.sim.setup import SimResult
 
-#: Below this part of its due a queue that waits is short of it, as in an assessment.
+#: A waiting queue with less than this fraction of its due is short of it, as in an assessment.
 _SHORT = 0.95
 
 
-# --- what is played ---------------------------------------------------------------------------------------------------
+# --- simulation -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class SideRun:
-    """One run of a side; arrays in the order of its jobs, NaN where the time never came.
+    """One run of a side; arrays in the order of its jobs, NaN for an event that never happened.
 
-    wait_s : from submission to the master's container. completion_s : to the end.
-    refused : whether the scheduler refused it as it was submitted (a full or stopped queue).
-    below_due_s : leaf -> seconds in which it wanted more than it had, and had less than 95 % of its due.
-    unfinished : why the run ended before every application had; else empty.
+    wait_s : from submission to the master's container. completion_s : to the end. refused : whether the scheduler
+    refused the application at its submission (a full or stopped queue). below_due_s : leaf -> seconds in which it
+    wanted more than it had, and had less than 95 % of its due. unfinished : why the run ended before every application
+    had ended; empty if all had.
     """
 
     wait_s: NDArray[np.float64]
@@ -52,7 +52,7 @@ class SideRun:
 
 
 def side_run(result: SimResult, side: LoadedSide) -> SideRun:
-    """The numbers of one run."""
+    """Return the numbers of one run."""
     import numpy as np
 
     jobs = result.jobs
@@ -80,10 +80,10 @@ def side_run(result: SimResult, side: LoadedSide) -> SideRun:
 
 
 def below_due(result: SimResult, leaves: Sequence[str], *, vcores: bool) -> dict[str, float]:
-    """Seconds in which each leaf wanted more than it held, and held less than 95 % of its part of the cluster.
+    """Return the seconds in which each leaf wanted more than it held, and held less than 95 % of its share.
 
-    A sample stands for its whole period, so that a run that goes on for an application more counts the same. The one
-    that is taken besides as a run ends stands for nothing.
+    A sample stands for its whole period, so a run that lasts longer because of one application counts the same. The
+    extra sample at the end of a run does not count.
     """
     import numpy as np
 
@@ -131,19 +131,17 @@ def _variant(name: SideName, side: LoadedSide) -> Variant:
     return Variant(name, scheduler, "inside", {}, 0, 5.0, scheduler=scheduler)
 
 
-# --- what comes of it -------------------------------------------------------------------------------------------------
+# --- results ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """The answer.
+    """The result of a plan.
 
-    queues : the most changed first.
-    floor : a change below this part is called none: it is what the replay may be off by.
-    notes : what the answer does not cover, assumes or leaves out; for its top.
-    submitted : of an application that was added, the queue that takes it, its wait and completion by phase.
-    unfinished : side -> why its run ended before all applications had.
-    added : the same application as a change from nothing, for rules.
+    queues : the most changed first. floor : a smaller relative change counts as none, because the replay may be off by
+    as much. notes : what the answer does not cover, assumes or leaves out; shown first. submitted : for an added
+    application, its queue, wait and completion by phase. unfinished : side -> why its run ended before all applications
+    had ended. added : the same application as a change from nothing, for rules.
     """
 
     before: LoadedSide
@@ -173,17 +171,17 @@ def plan(
     Parameters
     ----------
     trace
-        The load as it was recorded.
+        The recorded load.
     sides
         The two configurations (`sides_of`).
     phases
-        Of heartbeats; by default 20, fewer of long traces.
+        Number of phases of heartbeats; by default 20, fewer for long traces.
     processes
-        How many simulate at once; by default one a core.
+        Number of simulations at once; by default one per core.
     budget_s
-        What all runs together may take about, seconds, where ``phases`` is not given.
+        Approximate time limit of all runs together, seconds, if ``phases`` is not given.
     on_progress
-        Told of each run that has ended.
+        Called after each run.
 
     Returns
     -------
@@ -193,7 +191,7 @@ def plan(
     Raises
     ------
     InputError
-        A file that the simulator does not cover, or that takes none of the applications.
+        A file is not covered by the simulator, or accepts none of the applications.
     """
     _check_covered(trace.header, sides)
     here, there = (loaded_side(sides[name]) for name in ("before", "after"))
@@ -206,7 +204,7 @@ def plan(
 
 
 def _check_covered(header: Header, sides: Mapping[SideName, Side]) -> None:
-    """Raises InputError with all that the simulator does not cover of both files at once."""
+    """Raise InputError with everything in both files that the simulator does not cover."""
     refused: dict[str, InputError] = {}
     for side in sides.values():
         try:
@@ -223,7 +221,7 @@ def _check_covered(header: Header, sides: Mapping[SideName, Side]) -> None:
 def compared(
     trace: Trace, here: LoadedSide, there: LoadedSide, befores: Sequence[SideRun], afters: Sequence[SideRun]
 ) -> Planned:
-    """Compare the runs of both sides, the k-th phase of one with the k-th of the other."""
+    """Compare the runs of both sides, the k-th phase of one with the k-th phase of the other."""
     recorded = {job.job: job for job in trace.jobs}
     groups = {name: _group(job, here, there) for name, job in recorded.items()}
     ended = {name for name, job in recorded.items() if job.ended_by_itself} or set(recorded)
@@ -280,7 +278,7 @@ def compared(
 
 
 def _group(job: JobLine, here: LoadedSide, there: LoadedSide) -> str:
-    """The queue whose application it is: where it runs before; if it is refused there, after; else as recorded."""
+    """Return the queue of an application: where it runs before; if refused there, after; else as recorded."""
     return here.placed[job.job][0] or there.placed[job.job][0] or job.queue
 
 
@@ -291,7 +289,7 @@ def _times(
     befores: Sequence[SideRun],
     afters: Sequence[SideRun],
 ) -> dict[str, Change]:
-    """Means over the applications that have the time on both sides, phase by phase."""
+    """Return means over the applications that have the time on both sides, phase by phase."""
     import numpy as np
 
     found = {}
@@ -340,7 +338,7 @@ def _gone(
     befores: Sequence[SideRun],
     afters: Sequence[SideRun],
 ) -> dict[str, tuple[float, ...]]:
-    """How many applications have a time before the change and none after it, phase by phase."""
+    """Return how many applications have a time before the change and none after it, phase by phase."""
     import numpy as np
 
     at = [np.array([row.get(name, -1) for name in names], dtype=np.int64) for row in rows]
@@ -348,7 +346,7 @@ def _gone(
     for figure, attribute in (("wait", "wait_s"), ("completion", "completion_s")):
         known: list[list[NDArray[np.bool_]]] = []
         for own, runs in zip(at, (befores, afters), strict=True):
-            # A row more for the applications that the side does not take.
+            # An additional row for the applications that the side does not accept.
             times = [np.append(getattr(run, attribute), math.nan) for run in runs]
             known.append([np.isfinite(values[own]) for values in times])
         gone[figure] = tuple(float((mine & ~its).sum()) for mine, its in zip(*known, strict=True))
@@ -358,7 +356,7 @@ def _gone(
 def _replayed(
     trace: Trace, groups: Mapping[str, str], row: Mapping[str, int], befores: Sequence[SideRun]
 ) -> Iterator[Replayed]:
-    """Each queue's applications before the change, beside the recording."""
+    """Return each queue's applications before the change, compared with the recording."""
     import numpy as np
 
     names: dict[str, list[JobLine]] = {}
@@ -370,7 +368,7 @@ def _replayed(
         real = np.array([(job.finished_s or 0.0) - job.submit_s for job in jobs])
         missing_s, replayed_s = [], []
         for run in befores:
-            # A row more for the applications that the scheduler's file refuses.
+            # An additional row for the applications that the scheduler's file refuses.
             played = np.append(run.completion_s, math.nan)[at]
             known = np.isfinite(played)
             missing_s.append(float(real[~known].sum()))
@@ -379,7 +377,7 @@ def _replayed(
 
 
 def _submitted(there: LoadedSide, row: Mapping[str, int], afters: Sequence[SideRun]) -> dict[str, Any] | None:
-    """What becomes of the application that was added."""
+    """Return the result of the added application."""
     if SUBMITTED not in there.placed:
         return None
     queue, why = there.placed[SUBMITTED]
@@ -395,7 +393,7 @@ def _submitted(there: LoadedSide, row: Mapping[str, int], afters: Sequence[SideR
 
 
 def _added(there: LoadedSide, row: Mapping[str, int], afters: Sequence[SideRun]) -> QueueChange | None:
-    """The application that was added, as `judged` takes it: there is none before the change."""
+    """Return the added application in the form that `judged` needs: it does not exist before the change."""
     if SUBMITTED not in there.placed:
         return None
     queue, why = there.placed[SUBMITTED]
@@ -419,7 +417,7 @@ def _added(there: LoadedSide, row: Mapping[str, int], afters: Sequence[SideRun])
         "after",
         1,
         {
-            # A time that one phase does not have is none: its mean would be of the others.
+            # A time that is missing in one phase is omitted: its mean would be over fewer phases.
             **{name: Change((), values if all(map(math.isfinite, values)) else ()) for name, values in times.items()},
             "below_due": Change((), ()),
         },
@@ -430,7 +428,7 @@ def _added(there: LoadedSide, row: Mapping[str, int], afters: Sequence[SideRun])
 def _notes(
     trace: Trace, here: LoadedSide, there: LoadedSide, error: float | None, unfinished: Mapping[str, str]
 ) -> list[str]:
-    """What the answer does not cover and what it rests on, all at once."""
+    """Return what the answer does not cover and what it assumes."""
     notes = list(dict.fromkeys([*here.lines, *there.lines]))
     notes += account_lines(trace.header, trace.jobs)
     if trace.header.scheduler is not None and trace.header.scheduler != here.file.scheduler:
@@ -452,7 +450,7 @@ def _notes(
 
 
 def document_of(found: Planned) -> dict[str, Any]:
-    """The answer of ``--json``, but for what the call adds."""
+    """Return the answer of ``--json``, without what the call adds."""
     described = {
         name: {**side.file.described(), "nodes": [n.model_dump(exclude_none=True) for n in side.nodes]}
         for name, side in (("before", found.before), ("after", found.after))

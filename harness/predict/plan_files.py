@@ -1,4 +1,4 @@
-"""Both files of a change as `yarnfair validate` sees them: what stops a plan, and what is told."""
+"""Checks both files of a change with `yarnfair validate`: findings that stop a plan, and findings to report."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from harness.yarn.validation import check_document
 
 @dataclass(frozen=True, slots=True)
 class CheckedFiles:
-    """What `check_files` found.
+    """The findings of `check_files`.
 
     Parameters
     ----------
     stops
-        Findings because of which nothing is simulated.
+        Findings that prevent the simulation.
     told
-        Other findings that are worth a line.
+        Other findings to report.
     refuses_after
         Whether one of ``stops`` is in the new file.
     document
@@ -37,8 +37,8 @@ class CheckedFiles:
 def check_files(before: str, after: str) -> CheckedFiles:
     """Validate both files.
 
-    A plan stops at what the ResourceManager refuses, in either file, and at errors that the change brings. An error
-    that is in force already is told, as is every warning that the change brings.
+    A plan stops at settings that the ResourceManager refuses, in either file, and at errors that the change adds.
+    Errors that are in force already are reported, and so are warnings that the change adds.
 
     Raises
     ------
@@ -71,7 +71,7 @@ def check_files(before: str, after: str) -> CheckedFiles:
 
 
 def _kind(one: Finding) -> tuple[str, str | None, str]:
-    """What makes two findings the same, wherever they stand in their files."""
+    """Return what makes two findings equal, regardless of their position."""
     return one.code, one.queue, one.what
 
 

@@ -1,4 +1,7 @@
-"""The page of `yarnfair plan` for a colleague without Hadoop: each queue before and after, and how sure that is."""
+"""The page of `yarnfair plan` for a colleague without Hadoop.
+
+Each queue before and after, and how certain the result is.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from harness.predict.verdict import Band
 from harness.report.svg import BarChart, bar_chart, swatch
 from harness.report.templating import page_templates
 
-#: So many queues are drawn.
+#: Maximum number of queues in a chart.
 _DRAWN = 12
 _MANY = ("refused", "never", "later", "unsure", "sooner", "taken", "ended")
 
@@ -89,7 +92,7 @@ def _name(one: QueueChange) -> str:
 
 
 def sentences(changed: Sequence[QueueChange], floor: float) -> list[str]:
-    """Which queues have which word, the worst first, and what changes for those that are the same for all else."""
+    """Say which queues have which word, the worst first, and what changes for queues that are otherwise the same."""
     words = {
         "refused": "Refuses applications",
         "never": "Leaves applications waiting for ever",
@@ -111,7 +114,7 @@ def sentences(changed: Sequence[QueueChange], floor: float) -> list[str]:
 
 
 def _gate(cases: Sequence[Case]) -> str:
-    """The gate in a sentence; empty where there is none."""
+    """Describe the result of the gate in a sentence; empty if there is none."""
     if not cases:
         return ""
     red = [case for case in cases if not case.passes]
@@ -123,7 +126,7 @@ def _gate(cases: Sequence[Case]) -> str:
 
 
 def _rows(one: QueueChange, floor: float) -> list[list[str]]:
-    """A table's rows: the figure, before, after, the change, the word."""
+    """Return a table's rows: the quantity, before, after, the change, the word."""
     rows = [
         [what.capitalize(), *_cells(one.times[name], one.time_word(name, floor))]
         for name, what in TIMES.items()
@@ -143,7 +146,7 @@ def _cells(change: Change, word: Word) -> list[str]:
 
 
 def _completion(one: QueueChange, floor: float) -> list[str]:
-    """Of the table of all queues: the word, the change, before and after."""
+    """Return a row of the table of all queues: the word, the change, before and after."""
     change = one.times["completion"]
     before, after, part, _ = _cells(change, "same")
     return [one.word(floor), part, before, after]
@@ -154,7 +157,7 @@ def _minus(text: str) -> str:
 
 
 def _more(one: QueueChange) -> list[str]:
-    """Why applications are refused, and where they run instead."""
+    """Explain why applications are refused, and where they run instead."""
     found = [f"{counted(count, 'application')} refused: {why}" for why, count in one.reasons.items()]
     return found + [
         f"{counted(count, 'application')} placed in {queue.removeprefix('root.')}" for queue, count in one.moved.items()

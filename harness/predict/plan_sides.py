@@ -1,6 +1,6 @@
-"""What a plan compares: the same recorded load on two configurations, with nodes or an application added.
+"""The two sides of a plan: the same recorded load on two configurations, with nodes or an application added.
 
-Each side is an experiment file beside a scheduler's own file; harness.predict.plan plays both.
+Each side is an experiment file with a scheduler's own file; harness.predict.plan simulates both.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from harness.traces.recorded import Header, JobLine, NodeLine, Trace, put_trace,
 
 #: The name of the application that a call adds.
 SUBMITTED = "submitted-application"
-#: It comes so late at most: a run has as much time again, and no more than `LONGEST_S` in all.
+#: Latest submission of the added application: a run may last as long again, at most `LONGEST_S` in total.
 _LATEST_S = LONGEST_S / 4
-#: So many nodes more at most; a trace has at most 100,000 of a size.
+#: Maximum number of added nodes; a trace has at most 100,000 nodes of a size.
 MOST_NODES = 10_000
 SideName = Literal["before", "after"]
 
@@ -45,16 +45,16 @@ class Side:
     groups: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     def read(self, conf: Mapping[str, str]) -> SchedulerFile:
-        """The scheduler's file. Raises InputError."""
+        """Read the scheduler's file. Raises InputError."""
         return read_scheduler_file(self.file, conf=conf, place=self.place, drop=self.drop, groups=dict(self.groups))
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSide:
-    """A side, read.
+    """A side after reading.
 
-    jobs : the applications that it takes, in their queues; ``placed``: every application -> its queue, or None and why.
-    lines : what there is to know of it, in words.
+    jobs : the applications that it accepts, in their queues; ``placed``: every application -> its queue, or None and
+    the reason. lines : remarks on it.
     """
 
     experiment: LoadedExperiment
@@ -64,26 +64,26 @@ class LoadedSide:
 
     @property
     def file(self) -> SchedulerFile:
-        """The scheduler's file."""
+        """Return the scheduler's file."""
         assert self.experiment.scheduler_file is not None
         return self.experiment.scheduler_file
 
     @property
     def nodes(self) -> list[NodeLine]:
-        """What it runs on."""
+        """Return its nodes."""
         return [
             NodeLine(count=group.count, memory_mb=group.memory_mb, vcores=group.vcores)
             for group in self.experiment.spec.cluster.nodes
         ]
 
     def counts_vcores(self) -> bool:
-        """Whether its scheduler compares dominant shares, not memory alone."""
+        """Return whether its scheduler compares dominant shares instead of memory alone."""
         return self.file.counts_vcores()
 
 
 @lru_cache(maxsize=4)
 def loaded_side(side: Side) -> LoadedSide:
-    """Reads a side; in every process that plays it once. Raises InputError."""
+    """Read a side, in every process that simulates it. Raises InputError."""
     from harness.experiments.placed import with_scheduler_file
     from harness.experiments.simulated import texts
 
@@ -98,7 +98,7 @@ def loaded_side(side: Side) -> LoadedSide:
 def with_nodes(nodes: Sequence[NodeLine], change: int) -> list[NodeLine]:
     """Add nodes of the most frequent size, or take nodes away, those of the most frequent size first.
 
-    Raises CallError where none is left, or too many come.
+    Raises CallError if no node is left, or too many are added.
     """
     if change >= 0:
         if change > MOST_NODES:
@@ -118,7 +118,7 @@ def with_nodes(nodes: Sequence[NodeLine], change: int) -> list[NodeLine]:
 
 
 def _with_nodes_for_good(header: Header, change: int) -> list[NodeLine]:
-    """Add nodes that are there all the time, or take away some of those. Raises CallError."""
+    """Add permanent nodes, or remove some of them. Raises CallError."""
     if not any(line.was_memory_mb for line in header.changes or ()):
         return with_nodes(header.nodes, change)
     stays = [
@@ -139,10 +139,10 @@ _SUBMIT_HINT = "write queue=prod,tasks=100,task_s=60,memory_mb=2048[,vcores=1][,
 
 
 def submission(text: str, trace: Trace) -> JobLine:
-    """The application of ``--submit``: keys and values with commas between. Raises CallError.
+    """Parse the application of ``--submit``: comma-separated keys and values. Raises CallError.
 
-    ``like``: an application of the trace whose shape it has. Without ``at_s`` it comes with the last application of the
-    trace: no later moment's load is known.
+    ``like``: an application of the trace whose shape it copies. Without ``at_s`` it is submitted with the last
+    application of the trace, because the later load is unknown.
     """
 
     def wrong(what: str) -> CallError:
@@ -190,7 +190,7 @@ def submission(text: str, trace: Trace) -> JobLine:
     tasks, task_s = int(number("tasks", None, 1, 1_000_000)), number("task_s", None, 0.001, 1e9, whole=False)
     memory_mb, vcores = int(number("memory_mb", 1024, 1, 2**40)), int(number("vcores", 1, 1, 2**20))
     stage = StageLine(name="tasks", memory_mb=memory_mb, vcores=vcores, tasks_s=[task_s] * tasks)
-    # MapReduce's own default of a master (yarn.app.mapreduce.am.resource.mb).
+    # MapReduce's default size of an AM (yarn.app.mapreduce.am.resource.mb).
     made = JobLine(
         job=SUBMITTED,
         queue=str(fresh["queue"]),
@@ -203,7 +203,7 @@ def submission(text: str, trace: Trace) -> JobLine:
 
 
 def _full_path(queue: str) -> str:
-    """The full path of a queue. Raises CallError for the root, which is no leaf, and for what is no path."""
+    """Return the full path of a queue. Raises CallError for the root, which is no leaf, and for an invalid path."""
     path = ensure_root_prefix(queue)
     names = path.split(".")
     if len(names) < 2 or not all(_NAME.fullmatch(name) for name in names):
@@ -213,7 +213,7 @@ def _full_path(queue: str) -> str:
 
 
 def _valid(made: JobLine) -> JobLine:
-    """Check what was put together by `model_copy`, as a line of a trace is. Raises CallError."""
+    """Validate the result of `model_copy` like a line of a trace. Raises CallError."""
     try:
         return validated(JobLine, YamlDocument("--submit", made.model_dump(), {}))
     except InputError as error:
@@ -232,7 +232,7 @@ def sides_of(
     drop: bool = False,
     groups: Mapping[str, tuple[str, ...]] | None = None,
 ) -> dict[SideName, Side]:
-    """Both sides, with their experiment files written into ``folder``. Raises InputError, CallError."""
+    """Return both sides, with their experiment files written into ``folder``. Raises InputError, CallError."""
     given = tuple((groups or {}).items())
     changed = trace
     if nodes or added is not None:
@@ -242,9 +242,9 @@ def sides_of(
         if added is not None:
             header, jobs = _with_added(header, jobs, added)
         changed = put_trace(folder / "after" / "trace.jsonl", header, jobs)
-    # The time that a queue is below its due is a sum over samples, and an application that has not ended at the time
-    # limit counts as one that never ends. Both sides therefore have the same sample length and the same time limit,
-    # also where an added application is submitted long after the others.
+    # The time of a queue below its due is a sum over samples, and an application that has not ended at the time limit
+    # counts as one that never ends. Both sides therefore have the same sample period and time limit, even if an added
+    # application is submitted long after the others.
     sample_s, limit_s = (max(of(trace), of(changed)) for of in (sample_for, time_limit_s))
     here = write_experiment(trace, folder / "before", sample_s=sample_s, limit_s=limit_s)
     there = here
@@ -264,6 +264,6 @@ def _with_added(header: Header, jobs: list[JobLine], added: JobLine) -> tuple[He
         if added.queue.startswith(f"{queue}.") or queue.startswith(f"{added.queue}."):
             what = f"{added.queue} and {queue}, in which applications of the trace run, lie below one another"
             raise CallError(what, where="--submit", hint="submit to a queue beside it")
-    # A recording that goes on would be read again from its own running applications.
+    # A recording that continues would be read again from its own running applications.
     header = header.model_copy(update={"queues": with_used(header.queues, [added.queue]), "zero_ms": None})
     return header, [*jobs, added]

@@ -1,4 +1,4 @@
-"""The answer of `yarnfair plan` in words: the queues that change most, the others, how sure it is."""
+"""The answer of `yarnfair plan` as text: the queues that change most, the others, and how certain it is."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from harness.predict.changes import COUNTS, TIMES, Change, QueueChange
 from harness.predict.plan import Planned
 from harness.predict.verdict import Band
 
-#: So many queues are told in full.
+#: Maximum number of queues that are described in full.
 MOST_CHANGED = 5
 
 
 def lines_of(found: Planned) -> list[str]:
-    """The answer for a person, its notes apart: the queues that change most, the others, how sure it is."""
+    """Return the answer for a person, without notes: the most changed queues, the others, and how certain it is."""
     shown = [one for one in found.queues if tells(one)]
     changed = [one for one in shown if changes(one, found.floor)][:MOST_CHANGED]
     others = [one for one in shown if one not in changed]
@@ -38,7 +38,7 @@ def lines_of(found: Planned) -> list[str]:
 
 
 def change_of(found: Planned) -> str:
-    """What changes, in words: files, nodes, an application more."""
+    """Describe what changes: files, nodes, an additional application."""
     here, there = (sum(node.count for node in side.nodes) for side in (found.before, found.after))
     files = dict.fromkeys((found.before.file.path, found.after.file.path))
     parts = [" to ".join(files)]
@@ -50,13 +50,13 @@ def change_of(found: Planned) -> str:
 
 
 def tells(one: QueueChange) -> bool:
-    """Whether there is anything to say of a queue."""
+    """Return whether there is anything to say about a queue."""
     below = one.times["below_due"]
     return bool(one.applications) or any(below.before) or any(below.after)
 
 
 def changes(one: QueueChange, floor: float) -> bool:
-    """Whether anything is different for it."""
+    """Return whether anything is different for a queue."""
     return one.word(floor) != "same" or bool(one.moved) or one.time_word("below_due", floor) in ("more", "less")
 
 
@@ -106,12 +106,12 @@ def _time(change: Change) -> str:
 
 
 def band_text(band: Band) -> str:
-    """Seconds, and in parentheses the smallest and largest."""
+    """Format seconds, with the smallest and largest value in parentheses."""
     return f"{band.mean:,.1f} s ({band.low:,.1f} to {band.high:,.1f})"
 
 
 def part_text(change: Change) -> str:
-    """The change in per cent; empty where there is none, or nothing to be a part of."""
+    """Format a relative change in per cent; empty if there is none, or the base is 0."""
     band = change.relative()
     ends = (band.low, band.high)
     if not any(ends) or not all(map(math.isfinite, ends)):
@@ -120,7 +120,7 @@ def part_text(change: Change) -> str:
 
 
 def submission_lines(found: Planned) -> list[str]:
-    """What becomes of the application that was added."""
+    """Describe the result of the added application."""
     one = found.submitted
     if one is None:
         return []
@@ -138,7 +138,7 @@ def submission_lines(found: Planned) -> list[str]:
 
 
 def how_sure(found: Planned) -> str:
-    """What the answer may be off by."""
+    """Describe how far the answer may be off."""
     error = found.reproduction_error
     off = "cannot be held against the recording" if error is None else f"is {100 * error:.1f} % off the recording"
     return (

@@ -1,4 +1,4 @@
-"""A trace simulated under a policy in many phases of heartbeats and control: what a prediction's band is made of."""
+"""Simulates a trace under a policy in many phases of heartbeats and control, from which a prediction's band is made."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Each phase of control is this part of the period further on: by the golden section any number spread evenly.
+#: Step of the control phase as a fraction of the period; with the golden section, any number of phases spreads evenly.
 _GOLDEN = 0.618033988749895
-#: The same for the phase of the scheduler's update, by another number, so that the two do not go together.
+#: The same for the phase of the scheduler's update, with another number, so that the two are independent.
 _PLASTIC = 0.7548776662466927
-#: And for an RM's caches: the counts of containers that it shows, and who else asks it.
+#: The same for an RM's caches: the shown container counts, and other clients' requests.
 _SILVER, _BRONZE = 0.41421356237309503, 0.30277563773199456
-#: Phases of a prediction's band, and the fewest that make one.
+#: Number of phases of a prediction's band, and the smallest number that makes a band.
 PHASES, LEAST_PHASES = 20, 5
-#: What all runs of a prediction together may take, seconds of the wall clock.
+#: Time limit of all runs of a prediction together, seconds of the wall clock.
 BUDGET_S = 45.0
 
 
 def in_phase(setup: SimSetup, max_ratio: float | None, asked_s: float | None = 0.0) -> SimSetup:
-    """The setup in the phase of its seed (from 1 on); from outside with weights within ``max_ratio``.
+    """Return the setup in the phase of its seed (from 1 on); external weights are bounded by ``max_ratio``.
 
-    The controller first looks a part of its period after the beginning. Jobs are all submitted a part of the
-    scheduler's update period later, in the first phase as they are: a new application waits for the scheduler's next
-    update (each 500 ms by default), a real one's has any phase against the submissions, the simulator's begins with the
-    run. The controller sees what an RM's caches show, in a phase of their own; ``asked_s``: so often others ask for its
-    applications, too (0: nobody; None: all that it sees is exact).
+    The controller's first poll comes a fraction of its period after the beginning. All jobs are submitted a fraction of
+    the scheduler's update period later (in the first phase: unchanged). The reason is that a new application waits for
+    the scheduler's next update (every 500 ms by default), whose phase is arbitrary on a real cluster, while the
+    simulator's begins with the run. The controller sees an RM's cached values, with a phase of their own; ``asked_s``:
+    period at which others ask for the applications (0: never; None: the values are exact).
     """
     seed, period_s = setup.seed, setup.period_s
     later_s = ((seed - 1) * _PLASTIC % 1.0) * setup.delays.update_ms / 1000.0
@@ -86,7 +86,7 @@ def simulate_phase(
     sample_s: float | None = None,
     asked_s: float | None = 0.0,
 ) -> SimResult:
-    """One run of an experiment file in the phase of a seed (`in_phase`); ``max_ratio``: of weights from outside."""
+    """Simulate an experiment file in the phase of a seed (`in_phase`); ``max_ratio``: bound of external weights."""
     from harness.experiments.simulated import setup_of, simulate_variant
 
     setup = in_phase(setup_of(_loaded(experiment), replace(variant, seed=seed), _jobs(experiment)), max_ratio, asked_s)
@@ -94,7 +94,7 @@ def simulate_phase(
 
 
 def outcome_of(result: SimResult, experiment: LoadedExperiment, variant: Variant, ended: frozenset[str]) -> Outcome:
-    """The numbers of one run. ``ended``: applications that ended in reality; the others' times are not compared."""
+    """Return the numbers of one run. ``ended``: applications that ended in reality; others' times are not compared."""
     from harness.experiments.simulated import of_papers
     from harness.results.summary import jobs_table, summarise
 
@@ -118,25 +118,25 @@ def outcome_of(result: SimResult, experiment: LoadedExperiment, variant: Variant
 
 
 def _ended(table: pd.DataFrame) -> pd.Series[bool]:
-    """Whether each application of a run has ended, and not failed or been refused."""
+    """Return for each application of a run whether it has ended without being failed or refused."""
     return table["completion_s"].notna() & ~table["failed"]
 
 
 def _missing(table: pd.DataFrame, ended: frozenset[str]) -> dict[str, tuple[str, ...]]:
-    """Queue -> those of these applications that have not ended."""
+    """Return queue -> those of these applications that have not ended."""
     own = table[table["job"].isin(ended) & ~_ended(table)]
     return {str(queue): tuple(map(str, names)) for queue, names in own.groupby("queue", observed=True)["job"]}
 
 
 def _start_waits(table: pd.DataFrame, ended: frozenset[str]) -> dict[str, float]:
-    """Mean time from submission to the master's start by queue, seconds, of these jobs as far as they ended."""
+    """Return mean times from submission to the AM's start by queue, seconds, of those of these jobs that ended."""
     own = table[table["job"].isin(ended) & _ended(table)]
     waits = (own["started_s"] - own["submitted_s"]).groupby(own["queue"], observed=True).mean()
     return {str(queue): float(value) for queue, value in waits.items() if value == value}
 
 
 def _unfinished(result: SimResult) -> str:
-    """Why a run was cut before every application had ended; empty where it was not."""
+    """Explain why a run was cut before every application had ended; empty if it was not."""
     if result.stuck:
         return result.stuck
     if result.finished:
@@ -146,7 +146,7 @@ def _unfinished(result: SimResult) -> str:
 
 
 def completions(table: pd.DataFrame, ended: frozenset[str]) -> tuple[dict[str, float], float]:
-    """Mean completion time by queue and of all, of these jobs as far as they ended; 0 where none did."""
+    """Return mean completion times by queue and of all, for those of these jobs that ended; 0 if none did."""
     own = table[table["job"].isin(ended) & _ended(table)]
     by_queue = own.groupby("queue", observed=True)["completion_s"].mean()
     return {str(queue): float(value) for queue, value in by_queue.items()}, float(own["completion_s"].mean() or 0.0)
@@ -188,10 +188,10 @@ def _play(experiment: str, ended: frozenset[str], max_ratio: float | None, varia
 
 
 class PhaseRunner(Generic[T]):
-    """Runs variants in many phases, in several processes where that pays.
+    """Runs variants in many phases, in several processes if that is faster.
 
     How long a run takes is measured once (`first`, ``run_s``). ``play`` runs one variant in the phase that a seed
-    stands for; it is sent to other processes, so it has to be picklable.
+    stands for; it is sent to other processes, so it must be picklable.
     """
 
     def __init__(self, play: Callable[[Variant, int], T], processes: int | None = None) -> None:
@@ -206,7 +206,7 @@ class PhaseRunner(Generic[T]):
         return self
 
     def __exit__(self, *error: Any) -> None:
-        """End its processes; what they work on is killed when the context ends by an exception."""
+        """End its processes; if the context ends by an exception, their runs are killed."""
         self._open.__exit__(*error)
 
     def first(self, variant: Variant) -> None:
@@ -217,17 +217,17 @@ class PhaseRunner(Generic[T]):
         self.run_s = time.perf_counter() - begun
 
     def warm(self, variant: Variant) -> None:
-        """Whatever is to be compiled and read before a run is timed."""
+        """Compile and read everything before a run is timed."""
 
     def phases_within(self, budget_s: float, variants: int, *, besides: int = 0) -> int:
-        """In how many phases the variants can be played in the time, ``besides`` other runs; enough for a band."""
+        """Return the number of phases that fit in the time with ``besides`` other runs; at least enough for a band."""
         able = budget_s * max(self.processes, 1) / max(self.run_s, 1e-3)
         return max(min(PHASES, int((able - besides) / variants)), LEAST_PHASES)
 
     def runs(
         self, variants: Sequence[Variant], phases: int, on_progress: Callable[[str], None] = lambda _: None
     ) -> list[list[T]]:
-        """Each variant in so many phases, whatever its seed; those that are known are not played again."""
+        """Run each variant (without seed) in this many phases; known runs are not repeated."""
         wanted = [(one, seed) for one in variants for seed in range(1, phases + 1)]
         open_ = [(one, seed) for one, seed in wanted if (one.name, seed) not in self._known]
         run: Callable[..., Iterable[T]] = map
@@ -243,7 +243,7 @@ class PhaseRunner(Generic[T]):
 
 
 class Player(PhaseRunner[Outcome]):
-    """Plays candidates of one experiment file."""
+    """Simulates candidates of one experiment file."""
 
     def __init__(
         self, experiment: str, ended: frozenset[str], max_ratio: float | None, processes: int | None = None
@@ -252,13 +252,13 @@ class Player(PhaseRunner[Outcome]):
         self.experiment = experiment
 
     def warm(self, variant: Variant) -> None:
-        """Compile and read, in a run with few samples."""
+        """Compile and read in a run with few samples."""
         simulate_phase(self.experiment, variant, 1, sample_s=1e6)
 
     def play(
         self, variants: Sequence[Variant], phases: int, says: Callable[[str], None] = lambda _: None
     ) -> list[Played]:
-        """Each variant's outcomes, phase by phase."""
+        """Return each variant's outcomes, phase by phase."""
         found = self.runs(variants, phases, says)
         return [
             Played(one.name, one.policy, one.settings, outcomes) for one, outcomes in zip(variants, found, strict=True)

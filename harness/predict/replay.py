@@ -1,6 +1,6 @@
-"""A recorded trace as an experiment: written as a file of its own, so that what is simulated can be read and changed.
+"""Writes a recorded trace as an experiment file, so that users can read and change what is simulated.
 
-And how near the simulator comes to what was recorded: allocations queue by queue, completion times job by job.
+Also compares the simulation with the recording: allocations by queue, completion times by job.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ from harness.traces.accounting import account_lines
 from harness.traces.recorded import Header, QueueLine, Trace
 from harness.yarn.capacity.loading.queue import PARENT_POLICIES
 
-#: From which of the compared samples on a queue contends: it demands more than it holds.
+#: Number of compared samples from which a queue contends, that is, demands more than it holds.
 _CONTENDING = 3
-#: Samples of one replay, about.
+#: Approximate number of samples of one replay.
 MOST_SAMPLES = 20_000
 #: What a replay compares unless the call names policies: the scheduler as it is, and a long-term policy beside it.
 USUAL_POLICIES = ("fair", "ltrf@outside")
 _ORDERING = ".ordering-policy"
-#: An experiment's own default (`LimitsSpec`).
+#: The default of an experiment (`LimitsSpec`).
 LEAST_LIMIT_S = 1e6
-#: How the Capacity Scheduler compares resources, which limits nobody; the Fair Scheduler's policies say it themselves.
+#: The Capacity Scheduler's default comparison of resources, which limits nobody; Fair Scheduler policies name their
+#: own.
 _CALCULATOR = "resource-calculator"
 
 
 def policy_uses(schedulers: Sequence[str], policies: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The variants of a replay: each policy on each scheduler; ``fair`` and ``capacity`` are the scheduler's own.
+    """Return the variants of a replay: each policy on each scheduler; ``fair`` and ``capacity`` are the stock policies.
 
-    On the Capacity Scheduler a policy acts from outside. Raises CallError for a mode that there is not.
+    On the Capacity Scheduler a policy acts from outside. Raises CallError for an unknown mode.
     """
     uses = []
     for scheduler in schedulers:
@@ -63,9 +64,10 @@ def policy_uses(schedulers: Sequence[str], policies: Sequence[str] = ()) -> list
 
 
 def _written(policies: Sequence[str]) -> list[str]:
-    """The policies of a call as entries of an experiment file, so that `yarnfair run` plays the same ones again.
+    """Return a call's policies as entries of an experiment file, so that `yarnfair run` can repeat them.
 
-    A class in a file is named by its absolute path. Classes of a program that runs now are left out: no file has them.
+    A class in a file is named by its absolute path. Classes defined in the running program are left out, because no
+    file has them.
     """
     found = []
     for text in policies:
@@ -86,7 +88,7 @@ def left_out(header: Header, schedulers: Sequence[str]) -> list[str]:
 
 
 def span_s(trace: Trace) -> float:
-    """Seconds from the beginning of a trace to its last submission or end."""
+    """Return the seconds from the beginning of a trace to its last submission or end."""
     return max((max(job.submit_s, job.finished_s or 0.0) for job in trace.jobs), default=0.0)
 
 
@@ -99,7 +101,7 @@ def sample_for(trace: Trace) -> float:
 
 
 def time_limit_s(trace: Trace) -> float:
-    """Virtual seconds after which a replay has timed out: the default of an experiment after the trace's own end.
+    """Return the time limit of a replay, virtual seconds: the trace's end plus an experiment's default.
 
     Jobs that follow others (``after_job``) have their think time counted, because it passes whatever the policy does.
     """
@@ -108,11 +110,11 @@ def time_limit_s(trace: Trace) -> float:
 
 
 def played_queues(header: Header) -> dict[str, QueueLine]:
-    """The queues of a trace with the entitlements that a controller of that cluster works by.
+    """Return the queues of a trace with the entitlements that a controller of that cluster would use.
 
     A Capacity Scheduler's recorded capacities (percentages of the parent, weights, MiB) have no common unit, so each
-    queue gets its part of the cluster in percent instead, level by level: what `CapacityActuator.configured_weights`
-    says of the real configuration. A Fair Scheduler's weights are taken as they are, by both.
+    queue gets its part of the cluster in percent instead, level by level: as `CapacityActuator.configured_weights` does
+    for the real configuration. Both use a Fair Scheduler's weights unchanged.
     """
     if not simulated(header.scheduler or DEFAULT_SCHEDULER).entitlements_are_parts:
         return dict(header.queues)
@@ -123,12 +125,12 @@ def played_queues(header: Header) -> dict[str, QueueLine]:
 
 
 def capacity_limits_of(header: Header) -> dict[str, str]:
-    """The Capacity Scheduler's settings of a trace, as far as they hold for the queues that the trace has.
+    """Return a trace's Capacity Scheduler settings that apply to the queues of the trace.
 
-    A parent whose children are made on demand has none at the moment of the recording, and is played as a leaf. Its
-    order of queues (``utilization`` is Hadoop's default, PriorityUtilizationQueueOrderingPolicy) is no order of
-    applications, and the simulator refuses it there as a ResourceManager does. The same holds for ``fifo`` and ``fair``
-    of a queue that had no children when it was recorded, and whose applications name some.
+    A parent whose children are created on demand may have none when the trace is recorded, and is then simulated as a
+    leaf. Its order of queues (``utilization`` is Hadoop's default, PriorityUtilizationQueueOrderingPolicy) is no order
+    of applications, and the simulator refuses it there as a ResourceManager does. The same holds for ``fifo`` and
+    ``fair`` of a queue that had no children when it was recorded, but whose applications name children.
     """
     leaves = frozenset(header.leaves())
 
@@ -141,7 +143,7 @@ def capacity_limits_of(header: Header) -> dict[str, str]:
 
 
 def node_groups(header: Header) -> list[dict[str, Any]]:
-    """The nodes of a trace as an experiment file has them: from when to when each is there, where that changes."""
+    """Return the nodes of a trace in an experiment file's form, with the time span of each if that varies."""
     if not header.changes:
         return [node.model_dump() for node in header.nodes]
     groups = []
@@ -150,7 +152,7 @@ def node_groups(header: Header) -> list[dict[str, Any]]:
         group: dict[str, Any] = {"count": count, "memory_mb": memory_mb, "vcores": vcores, "join_s": one.join_s}
         at_s, changes = one.join_s, []
         for step in one.steps:
-            # In the simulator events of one millisecond happen by kind, not in the order of the trace.
+            # In the simulator, events of the same millisecond are ordered by kind, not as in the trace.
             at_s = round(max(step.at_s, at_s + 0.001), 3)
             what = {"decommission": True} if step.size is None else {"memory_mb": step.size[0], "vcores": step.size[1]}
             changes.append({"at_s": at_s, **what})
@@ -171,9 +173,9 @@ def experiment_text(
     policies: Sequence[str] = (),
     accept_preemption: bool = False,
 ) -> str:
-    """The experiment file that plays a trace: nodes, queues, delays of the recording, each leaf its own jobs.
+    """Return the experiment file that replays a trace: nodes, queues, the recorded delays, and each leaf's jobs.
 
-    The policies of the call are written as they are for the Fair Scheduler alone, for others with `policy_uses`.
+    For the Fair Scheduler alone, the policies of the call are written unchanged, otherwise through `policy_uses`.
     ``sample_s`` and ``limit_s``: `sample_for` and `time_limit_s` of this trace unless they are given.
     """
     header = trace.header
@@ -191,7 +193,7 @@ def experiment_text(
     limits = capacity_limits_of(header)
     document = {
         "experiment": name,
-        # What a reader of any answer from it has to know, so that pages say it, too.
+        # Notes that every reader of results should see, so pages show them, too.
         "about": " ".join(
             f"{what[0].upper()}{what[1:].removesuffix('.')}."
             for what in (
@@ -214,7 +216,7 @@ def experiment_text(
         "policies": _written(policies) if default_alone else policy_uses(schedulers, policies),
         "sample_s": sample_for(trace) if sample_s is None else sample_s,
         **({"limits": {"time_limit_s": limit_s}} if limit_s > 1.2 * LEAST_LIMIT_S else {}),
-        # What a controller of that cluster would have seen.
+        # Values that a controller of that cluster would have seen.
         "actuation": {"task_lengths": "containers", **({"accept_preemption": True} if accept_preemption else {})},
         **({"delays": delays} if delays else {}),
     }
@@ -232,15 +234,15 @@ def write_experiment(
     policies: Sequence[str] = (),
     accept_preemption: bool = False,
 ) -> Path:
-    """The experiment file of a trace, in the folder of its runs.
+    """Write the experiment file of a trace into the folder of its runs.
 
-    ``accept_preemption``: a controller in it steers as far as its policy has the weights.
+    ``accept_preemption``: its controllers do not bound weights because of preemption.
     """
     stem = "".join(c if c.isalnum() and c.isascii() else "-" for c in trace.path.stem).strip("-") or "trace"
     name = f"replay-{stem}"[:80]
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "replay.yaml"
-    # Relative to the experiment file, as workloads' traces are.
+    # Relative to the experiment file, like the traces of workloads.
     relative = os.path.relpath(trace.path.absolute(), folder.absolute())
     text = experiment_text(
         trace,
@@ -256,14 +258,14 @@ def write_experiment(
     return path
 
 
-# --- one scheduler beside the other ---
+# --- comparison of the schedulers ---
 
 
 def migration(ended: Sequence[Ended]) -> list[dict[str, Any]]:
-    """Who gains and who loses on the Capacity Scheduler beside the Fair one: mean completion times, queue by queue.
+    """Compare mean completion times by queue on the Capacity Scheduler with those on the Fair Scheduler.
 
-    ``change``: of the Capacity over the Fair Scheduler, mean over the seeds that ended in both; ``half_width``: of its
-    95 % interval (None of one seed). ``verdict``: gains, loses, or unsure where the interval holds 0 or there is none.
+    ``change``: from the Fair to the Capacity Scheduler, mean over the seeds that ended in both; ``half_width``: of its
+    95 % interval (None for one seed). ``verdict``: gains, loses, or unsure if the interval contains 0 or there is none.
     """
     runs: dict[tuple[str, int], dict[str, Ended]] = {}
     for one in ended:
@@ -304,7 +306,7 @@ def migration(ended: Sequence[Ended]) -> list[dict[str, Any]]:
 
 
 def migration_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The same in words."""
+    """Describe the comparison in sentences."""
     lines = []
     for policy in dict.fromkeys(row["policy"] for row in found):
         lines.append(f"from the Fair to the Capacity Scheduler, {policy.replace('scheduler', 'as they are')}:")
@@ -319,18 +321,19 @@ def migration_lines(found: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-# --- against what was measured ----------------------------------------------------------------------------------------
+# --- comparison with measurements
+# -----------------------------------------------------------------------------------------
 
 
 def against(simulated: Path, real: Path) -> dict[str, Any]:
-    """How far a simulated run is from a real one, by two run directories.
+    """Measure how far a simulated run is from a real one, given two run directories.
 
     ``allocation_difference``: by leaf and for all of them together, the integral of the absolute difference of what the
-    queue held over the integral of what it held on the real cluster. ``completion_difference``: mean over the jobs that
-    ended in both, of the absolute difference over the real completion time. ``contended``: the part of the real run's
-    time in which at least three leaves demanded more than they held.
+    queue held over the integral of what it held on the real cluster. ``completion_difference``: mean absolute
+    difference relative to the real completion time, over the jobs that ended in both. ``contended``: the fraction of
+    the real run's time in which at least three leaves demanded more than they held.
 
-    Raises InputError for directories that have no such tables.
+    Raises InputError for directories without these tables.
     """
     jobs = [needed_table(folder / "jobs.parquet") for folder in (simulated, real)]
     curves = [needed_table(folder / "allocations.parquet") for folder in (simulated, real)]
@@ -375,7 +378,7 @@ def against(simulated: Path, real: Path) -> dict[str, Any]:
 
 
 def _steps(table: pd.DataFrame, queue: str, column: str, grid: Any) -> Any:
-    """A queue's curve at the times of the grid: the last sample before each, 0 after its end."""
+    """Return a queue's curve at the times of the grid: the last sample before each, 0 after its end."""
     own = table[table["queue"] == queue]
     times, values = own["time_s"].to_numpy(), own[column].to_numpy(dtype=np.float64)
     if not len(times):
@@ -386,7 +389,7 @@ def _steps(table: pd.DataFrame, queue: str, column: str, grid: Any) -> Any:
 
 
 def difference_lines(document: Mapping[str, Any]) -> list[str]:
-    """The differences in words."""
+    """Describe the differences in sentences."""
     by_queue = ", ".join(
         f"{path.removeprefix('root.')} {100 * value:.1f} %"
         for path, value in document["allocation_difference_by_queue"].items()

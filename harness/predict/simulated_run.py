@@ -1,4 +1,6 @@
-"""A simulated run's directory as a trace: the jobs of its experiment, the task times that its seed drew, their ends.
+"""Reads a simulated run's directory as a trace.
+
+Its experiment's jobs, the task durations that its seed drew, their ends.
 
 A run on a real backend writes its own ``trace.jsonl`` (harness.experiments.real.trace).
 """
@@ -29,7 +31,7 @@ from harness.traces.recorded import JobLine, NodeChangeLine, NodeLine, Trace, jo
 
 @dataclass(frozen=True, slots=True)
 class SimulatedJob:
-    """When a simulated run had a job, in seconds, and what its containers held in all; NaN: it did not come so far."""
+    """Times of a simulated job, in seconds, and what its containers held in total; NaN: it did not get that far."""
 
     submitted_s: float
     started_s: float
@@ -37,12 +39,12 @@ class SimulatedJob:
     memory_mb_s: float
 
     def mean_held_mb(self, master_mb: int) -> float | None:
-        """What its executors held on average (`harness.traces.recorded.mean_held_mb`)."""
+        """Return what its executors held on average (`harness.traces.recorded.mean_held_mb`)."""
         return mean_held_mb(self.memory_mb_s, master_mb, self.finished_s - self.started_s)
 
 
 def simulated_jobs(folder: Path) -> dict[str, SimulatedJob]:
-    """The jobs of a simulated run by their ids. Raises InputError for a run that does not have them."""
+    """Return the jobs of a simulated run by their ids. Raises InputError for a run without them."""
     from harness.report.reading import needed_table
 
     table = needed_table(folder / "jobs.parquet")
@@ -52,7 +54,7 @@ def simulated_jobs(folder: Path) -> dict[str, SimulatedJob]:
 
 
 def trace_of_run(folder: Path, into: Path) -> Trace:
-    """The trace of a simulated run, written to ``into``. Raises InputError for a run that has none."""
+    """Return the trace of a simulated run, written to ``into``. Raises InputError for a run without one."""
     run = read_json(folder / "run.json")
     where = str(folder / "run.json")
     try:
@@ -64,7 +66,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
         ) from None
     if run.get("backend") != "sim":
         raise InputError("a real run without its trace.jsonl", where=where, hint="give a run that ended")
-    # Under any other policy the run does not show what the scheduler does by itself.
+    # Under any other policy, the run does not show what the scheduler does by itself.
     if policy not in POLICIES or stock_scheduler(policy) is None:
         what = f"a simulated run under {policy}, which says nothing about the scheduler by itself"
         stock = " or ".join(simulated(name).stock_policy for name in SCHEDULERS)
@@ -105,7 +107,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
 
 
 def _nodes_over_time(groups: Sequence[NodeGroupSpec]) -> tuple[list[NodeLine], list[NodeChangeLine]]:
-    """The nodes of the beginning, and those that come and go."""
+    """Return the initial nodes, and those that join and leave."""
     nodes, changes = [], []
     for number, group in enumerate(groups, start=1):
         size = {"memory_mb": group.memory_mb, "vcores": group.vcores}
@@ -135,7 +137,7 @@ def _nodes_over_time(groups: Sequence[NodeGroupSpec]) -> tuple[list[NodeLine], l
 
 
 def _inline(workloads: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, Any]:
-    """The workloads as an experiment file has them; ``run.json`` holds them resolved."""
+    """Return the workloads in an experiment file's form; ``run.json`` has them resolved."""
     return {
         queue: {
             "start_s": use["start_s"],
@@ -149,11 +151,11 @@ def _inline(workloads: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[st
 def _with_its_trace(workload: dict[str, Any], sha256: object, folder: Path) -> dict[str, Any]:
     """The workload with the path of the trace that it played.
 
-    The path is relative to the workload's file: one of the project's, or the experiment file, which lies where the
-    run's folder does (a replay), or where the run was started. Of several files of this path it is the one with the
-    same content.
+    The path is relative to the workload's file: a file of the project, or the experiment file, which is in the run's
+    folder (a replay) or where the run was started. Among several files with this path, the one with the same content is
+    chosen.
     """
-    # Workloads of other kinds take the arrivals alone from a trace.
+    # Workloads of other kinds only take the arrivals from a trace.
     owner = workload.get("arrivals") if "trace" not in workload else workload
     if not isinstance(owner, dict) or owner.get("trace") is None or sha256 is None:
         return workload

@@ -32,7 +32,7 @@ class Row:
         return all(cell.word == "unknown" for cell in self.cells.values())
 
     def document(self) -> dict[str, Any]:
-        """Return it as JSON has it."""
+        """Return the row as JSON."""
         found: dict[str, Any] = {"group": self.feature.group, "title": self.feature.title}
         return found | {verb: {"word": cell.word, "why": cell.why} for verb, cell in self.cells.items()}
 
@@ -106,8 +106,7 @@ def cluster_at(rest: RestClient, values: Mapping[str, str] | None = None) -> Clu
     rest
         The ResourceManager.
     values
-        The properties of its capacity-scheduler.xml, where that is at hand. None: its store is asked, then what
-        ``/scheduler`` shows.
+        The properties of its capacity-scheduler.xml, if available. None: its store is read, else ``/scheduler``.
 
     Raises
     ------
@@ -172,9 +171,9 @@ def _columns(words: Iterable[str]) -> str:
 
 
 def seen(rest: RestClient, file: ConfigStore | None = None) -> list[Row]:
-    """Return the rows of the cluster that answers; nothing where it does not show enough, which other checks say.
+    """Return the rows of the answering cluster; none if it does not show enough, which other checks report.
 
-    ``file``: its capacity-scheduler.xml, where that is at hand.
+    ``file``: its capacity-scheduler.xml, if available.
     """
     try:
         values = None if file is None else parse_configuration(file.read(), source=file.name).values

@@ -1,12 +1,12 @@
-"""A statement of a recorded cluster: what each queue and user had, lent and borrowed, period by period. Pure.
+"""A usage statement of a recorded cluster: what each queue and user had, lent and borrowed, by period. Pure.
 
-What an application held, as YARN counted it where it was recorded, is spread evenly over the time from its start to its
-end: a trace says what it held in all, not when. Dues are each leaf's part of what the cluster had at every moment,
-level by level, as the scheduler has it.
+An application's total usage, as YARN counted it, is spread evenly over the time from its start to its end, because a
+trace does not say when it held what. A due is a leaf's share of the cluster at each moment, computed level by level as
+in the scheduler.
 
 The rule of loans: at every moment queues above their due borrow, and queues below theirs lend what the borrowers hold.
-Each lender lends in proportion to what it leaves unused, and of each loan every borrower has its part of all that is
-borrowed. So what is lent equals what is borrowed, moment by moment.
+Each lender lends in proportion to its unused part, and each loan is divided among borrowers in proportion to what they
+borrow. So the amounts lent and borrowed are equal at every moment.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from harness.traces.recorded import Header, JobLine
 
 By = Literal["day", "week", "month"]
 _DAY_S = 86_400.0
-#: Of the table of `rows_of`, MB-seconds.
+#: Columns of the table of `rows_of`, MB-seconds.
 COLUMNS = ("period", "queue", "user", "due", "had", "lent", "borrowed", "paid_back", "owed")
-#: Of a trace that does not say when its time began.
+#: Note about a trace that does not say when its time began.
 _LENGTHS_S = {"day": _DAY_S, "week": 7 * _DAY_S, "month": 30 * _DAY_S}
 
 
@@ -41,14 +41,14 @@ class Account:
     Parameters
     ----------
     due
-        What was due to it.
+        Its due.
     had
         What its applications held.
     lent, borrowed
-        What it lent to other queues, and what it borrowed from them.
+        The amounts lent to, and borrowed from, other queues.
     owed
-        At the end of the period: all that it has lent since the beginning less all that it has borrowed. Below 0 the
-        queue owes that much.
+        Everything lent since the beginning minus everything borrowed, at the end of the period. Below 0: the queue owes
+        that much.
     paid_back
         The part of ``borrowed`` that only reduced what the others owed it.
     users
@@ -69,7 +69,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """A day, week or month: its name, its ends in seconds of the trace, and the account of each leaf."""
+    """A day, week or month: its name, its start and end in seconds of the trace, and the account of each leaf."""
 
     name: str
     from_s: float
@@ -77,20 +77,20 @@ class Period:
     accounts: Mapping[str, Account]
 
     def set_owed(self, owed: Mapping[str, float]) -> None:
-        """Note what each leaf is owed at the period's end."""
+        """Store what each leaf is owed at the end of the period."""
         for leaf, balance in owed.items():
             self.accounts[leaf].owed = balance
 
 
 def _never_started(jobs: Sequence[JobLine]) -> set[str]:
-    """Applications without a start and an end, of a trace that says when others started: they have waited all along."""
+    """Return applications without start and end in a trace that has others' starts: they waited all the time."""
     if all(job.started_s is None for job in jobs):
         return set()
     return {job.job for job in jobs if job.started_s is None and job.finished_s is None}
 
 
 def assumed_of(jobs: Sequence[JobLine]) -> list[str]:
-    """What a statement assumes of its applications besides what the trace itself does, one sentence each."""
+    """Return a statement's assumptions about its applications, besides those of the trace, one sentence each."""
     waited = _never_started(jobs)
     ran = [job for job in jobs if job.job not in waited]
     counted = [job for job in ran if job.counted_mb_s is not None]
@@ -121,20 +121,20 @@ def assumed_of(jobs: Sequence[JobLine]) -> list[str]:
 
 
 def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list[Period]:
-    """The periods of a trace, each leaf's account in each.
+    """Return the periods of a trace with each leaf's account.
 
     Parameters
     ----------
     header, jobs
-        The trace. An application without an end is taken to run until the last one of the others (`assumed_of`).
+        The trace. An application without an end is assumed to run until the last end of the others (`assumed_of`).
     by : {"day", "week", "month"}
-        Calendar periods (UTC) of a trace that says when it began; else days, weeks of 7 and months of 30 days, counted
+        Calendar periods (UTC) if the trace says when it began; otherwise days, weeks of 7 days and months of 30 days
         from the beginning.
 
     Returns
     -------
     list of Period
-        In order. Sums balance in each: all that is lent is borrowed, and what the queues had is what their users had.
+        The periods in order. In each, the amounts lent and borrowed are equal, and queues had what their users had.
 
     Raises
     ------
@@ -167,17 +167,17 @@ def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list
 
 
 def owed_at_end(periods: Sequence[Period]) -> dict[str, float]:
-    """What each leaf is owed at the end of a statement, MB-seconds (below 0: it owes); all of them sum to 0."""
+    """Return what each leaf is owed at the end of a statement, MB-seconds (below 0: it owes); the sum is 0."""
     return {leaf: account.owed for leaf, account in periods[-1].accounts.items()}
 
 
 def paid_back_in_all(periods: Sequence[Period]) -> dict[str, float]:
-    """What was paid back to each leaf in the whole time of a statement, MB-seconds."""
+    """Return what was paid back to each leaf over a whole statement, MB-seconds."""
     return {leaf: math.fsum(one.accounts[leaf].paid_back for one in periods) for leaf in periods[-1].accounts}
 
 
 def _capacity_within(steps: Sequence[tuple[float, int, int]], from_s: float, until_s: float) -> float:
-    """MB-seconds that the cluster had between two moments."""
+    """Return the MB-seconds that the cluster had between two moments."""
     ends = [*(at_s for at_s, _, _ in steps[1:]), math.inf]
     return math.fsum(
         memory_mb * max(min(end_s, until_s) - max(at_s, from_s), 0.0)
@@ -186,7 +186,7 @@ def _capacity_within(steps: Sequence[tuple[float, int, int]], from_s: float, unt
 
 
 def _periods(zero_ms: int | None, end_s: float, by: By) -> Iterator[Period]:
-    """Consecutive periods from the beginning to the end, whole but for the first and the last."""
+    """Return consecutive periods from the beginning to the end, complete except for the first and the last."""
     if zero_ms is None:
         length = _LENGTHS_S[by]
         for number in range(max(math.ceil(end_s / length), 1)):
@@ -214,15 +214,15 @@ def _period(name: str, from_s: float, until_s: float) -> Period:
 
 
 def _rates(spans: Sequence[tuple[JobLine, float, float]], periods: Sequence[Period]) -> list[tuple[float, str, float]]:
-    """What each application holds, as changes of its queue's rate (time, queue, MB); ``had`` is accounted besides."""
+    """Yield changes of queues' rates (time, queue, MB) for what each application holds; also adds to ``had``."""
     changes: list[tuple[float, str, float]] = []
     ends = [period.until_s for period in periods]
     for job, from_s, until_s in spans:
-        # Of one without an end, `until_s` is when it is taken to have ended.
+        # For an application without an end, `until_s` is its assumed end.
         held = held_by(job, until_s)
         if held <= 0:
             continue
-        # One that ended as it began held what it did for a moment.
+        # An application that ended as it began held its resources for a moment.
         until_s = max(until_s, from_s + 1e-3)
         rate = held / (until_s - from_s)
         changes += [(from_s, job.queue, rate), (until_s, job.queue, -rate)]
@@ -263,7 +263,7 @@ def _loans(
                 index += 1
         if queue:
             running[queue] += 1 if change > 0 else -1
-            # What nobody holds is 0, whatever the sums' rounding left.
+            # Without a holder the sum is exactly 0, despite rounding.
             held[queue] = held[queue] + change if running[queue] else 0.0
     periods[index].set_owed(owed)
 
@@ -278,7 +278,7 @@ def _lend(
     over = {leaf: held[leaf] - due for leaf, due in dues.items() if held[leaf] > due}
     spare = {leaf: due - held[leaf] for leaf, due in dues.items() if held[leaf] < due}
     all_over, all_spare = math.fsum(over.values()), math.fsum(spare.values())
-    # More than the cluster has cannot have been lent: an application's use is spread evenly over its life.
+    # No more than the cluster has can be lent, although an application's use is spread evenly over its life.
     lent = min(all_over, all_spare) * lasts_s
     if lent <= 0:
         return
@@ -295,7 +295,7 @@ def _lend(
 
 
 def document_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
-    """For ``--json``, whole MB-seconds."""
+    """Return the document for ``--json``, in whole MB-seconds."""
     return [
         {
             "period": period.name,
@@ -320,7 +320,7 @@ def document_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
 
 
 def rows_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
-    """A table with a row for each period, queue and user, and one (user ``*``) for the whole queue."""
+    """Return a table with one row for each period, queue and user, and one (user ``*``) for the whole queue."""
     rows: list[dict[str, Any]] = []
     for period in document_of(periods):
         for queue, account in period["queues"].items():
@@ -332,7 +332,7 @@ def rows_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
 
 
 def gb_hours(mb_s: float) -> float:
-    """MB-seconds as GB-hours with one digit, never a negative zero."""
+    """Format MB-seconds as GB-hours with one digit, never a negative zero."""
     return round(mb_s / 1024 / 3600, 1) + 0.0
 
 

@@ -14,7 +14,7 @@ from harness.predict.usage import Account, By, Period
 from harness.report.svg import BarChart, bar_chart, swatch
 from harness.report.templating import page_templates
 
-#: So many queues are drawn.
+#: Maximum number of queues in a chart.
 _DRAWN = 12
 _MB_S_PER_GB_H = 1024 * 3600
 _FIGURES: tuple[tuple[str, Callable[[Account], float]], ...] = (
@@ -23,7 +23,7 @@ _FIGURES: tuple[tuple[str, Callable[[Account], float]], ...] = (
     ("lent", lambda one: one.lent),
     ("borrowed", lambda one: one.borrowed),
 )
-#: The figures of the table: what is owed is a balance, and no part of what was had.
+#: Columns of the table; what is owed is a balance, not a part of what was had.
 _CELLS = (*_FIGURES, ("paid back", lambda one: one.paid_back), ("owed", lambda one: one.owed))
 
 
@@ -40,15 +40,15 @@ def write_page(
     Parameters
     ----------
     path : Path
-        Where.
+        The file to write.
     periods : sequence of Period
         The statement.
     by : {"day", "week", "month"}
-        What a period is.
+        The length of a period.
     source : str
-        Where the statement is from, in words.
+        A description of the statement's source.
     notes : sequence of str
-        What the trace assumes, lacks and leaves out.
+        Assumptions and gaps of the trace.
     paid_back : Payback, optional
         What long-term fairness would have paid back.
 
@@ -96,7 +96,7 @@ def write_page(
 
 
 def _rows(period: Period) -> list[list[str]]:
-    """A row for each queue that was due, had or lent something."""
+    """Return a row for each queue with a due, a usage or a loan."""
     return [
         [
             _short(leaf),
@@ -109,7 +109,7 @@ def _rows(period: Period) -> list[list[str]]:
 
 
 def _parts(of: dict[str, float]) -> str:
-    """The largest three by name, and how many more there are."""
+    """Return the three largest parts by name, and the number of others."""
     ordered = sorted(((name, value) for name, value in of.items() if value > 0), key=lambda one: (-one[1], one[0]))
     more = f", {len(ordered) - 3} more" if len(ordered) > 3 else ""
     return ", ".join(f"{name} {_gb_h(value)}" for name, value in ordered[:3]) + more

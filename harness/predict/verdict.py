@@ -1,8 +1,8 @@
-"""From numbers to a verdict: would a long-term policy help, whom, at what price, and how sure is that. Pure.
+"""Turns numbers into a verdict: would a long-term policy help, whom, at what cost, and how certain is that. Pure.
 
-Every simulated run is one `Outcome`; those of one policy differ in the phases of heartbeats and of control alone, and
-the k-th of every policy has the same phases, so that differences are taken pairwise. A band holds all phases: of
-twenty, a further one lies inside with 90 % (19 of 21).
+Every simulated run is one `Outcome`. The outcomes of a policy differ only in the phases of heartbeats and control; the
+k-th outcome of every policy has the same phases, so differences are computed pairwise. A band contains all phases: with
+twenty phases, a further one is inside with a probability of 90 % (19 of 21).
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from statistics import fmean
 from typing import Any, Literal
 
 Answer = Literal["yes", "no", "unsure"]
-#: Of a whole run (`Outcome`).
+#: Attributes of a whole run (`Outcome`).
 Figure = Literal["all_s", "loss", "contended", "utilisation", "wait_s", "makespan_s"]
 
-#: Above this reproduction error no verdict is given: it is what a prediction may be off by.
+#: No verdict is given above this reproduction error, because predictions may be off by as much.
 MOST_ERROR = 0.15
-#: A change of a queue's mean completion time below this part is not worth a word.
+#: A smaller relative change of a queue's mean completion time is not mentioned.
 NOTICEABLE = 0.03
-#: The sharing loss has to fall at least by this part for a yes.
+#: The sharing loss must fall at least by this fraction for a yes.
 LEAST_LESS_LOSS = 0.10
-#: A yes costs the mean over all applications at most this part.
+#: A yes increases the mean over all applications at most by this fraction.
 MOST_PRICE = 0.10
-#: Queues contend at least in this part of the time, or there is nothing to gain.
+#: Queues must contend in at least this fraction of the time, otherwise there is nothing to gain.
 LEAST_CONTENDED = 0.01
-#: Fewer ended applications say nothing.
+#: With fewer ended applications there is no verdict.
 LEAST_ENDED = 10
-#: So much of the work has to be known task by task where queues contend.
+#: The fraction of the work that must be known task by task if queues contend.
 LEAST_KNOWN = 0.5
 _NOTHING, _LONGER = "no, nothing to gain", "Record for longer: yarnfair record --follow FILE."
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A mean over phases, and the smallest and largest of them."""
+    """A mean over phases, and the smallest and largest value."""
 
     mean: float
     low: float
@@ -44,15 +44,15 @@ class Band:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Band:
-        """Of at least one value."""
+        """Create it from at least one value."""
         return cls(math.fsum(values) / len(values), min(values), max(values))
 
     def list(self) -> list[float]:
-        """Low and high."""
+        """Return the smallest and the largest value."""
         return [self.low, self.high]
 
     def document(self, name: str = "mean", band: str = "band") -> dict[str, Any]:
-        """The mean under a name, and low and high."""
+        """Return the mean under a name, and the smallest and largest value."""
         return {name: self.mean, band: self.list()}
 
 
@@ -60,18 +60,15 @@ class Band:
 class Outcome:
     """One simulated run. Times in seconds.
 
-    mean_s : mean completion time by queue, of the applications that ended in reality and in this run.
-    missing : queue -> the applications that ended in reality, and are refused, fail or never end in this run.
-    all_s : the same of all queues' applications together.
-    loss : integral of the sharing loss degree's absolute value (LTYARN eq. 5), seconds.
-    contended : the part of the time in which something runs or waits, in which the demand exceeds the cluster and a
-        queue that waits is below its share. Idle days count for nothing: they would hide a contended hour.
-    utilisation : of memory, a part.
-    wait_s : the longest time that a waiting queue went without getting a container.
-    makespan_s : until the last application has ended.
-    start_wait_s : mean time from submission to the master's start by queue, of the same applications.
-    unfinished : why the run was cut before every application had ended; empty where it was not.
-    summary : all figures of the run, as in summary.json.
+    mean_s : mean completion time by queue, of the applications that ended in reality and in this run. missing : queue
+    -> applications that ended in reality, but are refused, fail or never end in this run. all_s : like ``mean_s``, over
+    the applications of all queues. loss : integral of the sharing loss degree's absolute value (LTYARN eq. 5), seconds.
+    contended : the fraction of the non-idle time in which the demand exceeds the cluster and a waiting queue is below
+    its share. Idle time is excluded, because it would hide contention. utilisation : of memory, as a fraction. wait_s :
+    the longest time that a waiting queue went without getting a container. makespan_s : until the last application has
+    ended. start_wait_s : mean time from submission to the AM's start by queue, of the same applications. unfinished :
+    why the run was cut before every application had ended; empty if it was not. summary : all values of the run, as in
+    summary.json.
     """
 
     mean_s: Mapping[str, float]
@@ -97,45 +94,44 @@ class Played:
     outcomes: Sequence[Outcome]
 
     def shows(self, queue: str) -> bool:
-        """Whether an application of the queue ended in each run."""
+        """Return whether an application of the queue ended in each run."""
         return all(queue in one.mean_s for one in self.outcomes)
 
     def band(self, queue: str) -> Band:
-        """Mean completion time of a queue, one that the runs show."""
+        """Return the mean completion time of a queue that the runs show."""
         return Band.of([one.mean_s[queue] for one in self.outcomes])
 
     def over(self, figure: Figure, times: float = 1) -> Band:
-        """A figure of the whole run, so many times as large."""
+        """Return an attribute of the whole run, multiplied by a factor."""
         return Band.of([times * getattr(one, figure) for one in self.outcomes])
 
     def change(self, present: Played, queue: str | None = None) -> Band:
-        """Of the mean completion time, as a part (negative: shorter), pairwise; None: of all applications."""
+        """Return the relative change of a mean completion time (negative: shorter), pairwise.
+
+        None: of all applications.
+        """
         pairs = zip(self.outcomes, present.outcomes, strict=False)
         if queue is None:
             return Band.of([mine.all_s / its.all_s - 1.0 if its.all_s else 0.0 for mine, its in pairs])
         return Band.of([mine.mean_s[queue] / its.mean_s[queue] - 1.0 for mine, its in pairs])
 
     def less_loss(self, present: Played) -> Band:
-        """By which part the sharing loss falls, pairwise."""
+        """Return the relative reduction of the sharing loss, pairwise."""
         pairs = zip(self.outcomes, present.outcomes, strict=False)
         return Band.of([1.0 - mine.loss / its.loss if its.loss > 0 else 0.0 for mine, its in pairs])
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that a verdict rests on.
+    """Everything on which a verdict is based.
 
     real_s : mean completion time by queue as recorded, seconds; ``jobs``: how many applications ended, by queue.
-    recorded : how many applications the trace has, ended or not.
-    completion_s : the recorded completion time of each application that ended, seconds; needed of those that an
-        outcome misses.
-    real_wait_s : mean time from submission to the master's start, as recorded.
-    known : the part of the work (memory-seconds) that is known task by task.
-    span_s : how long the recording is.
-    missing : what else would be wanted, in words.
-    unknown : what the trace does not say and no verdict can do without, in words.
-    left_out : what the trace lacks of its original, where that may change the answer; else empty.
-    causes : where the replay differs from what happened, found by comparing both.
+    recorded : how many applications the trace has, ended or not. completion_s : the recorded completion time of each
+    application that ended, seconds; needed for those that are missing in an outcome. real_wait_s : mean time from
+    submission to the master's start, as recorded. known : the fraction of the work (memory-seconds) that is known task
+    by task. span_s : how long the recording is. missing : what else would be useful, in words. unknown : necessary data
+    that the trace does not have, in words. left_out : what the trace omits of its original, if that may change the
+    answer; else empty. causes : where the replay differs from what happened, found by comparing both.
     """
 
     real_s: Mapping[str, float]
@@ -153,7 +149,7 @@ class Evidence:
     recorded: int = 0
 
     def replayed(self, queue: str) -> Replayed:
-        """A queue's applications under the present policy, beside the recording."""
+        """Return a queue's applications under the present policy, compared with the recording."""
         count, recorded_s = self.jobs.get(queue, 0), self.real_s[queue] * self.jobs.get(queue, 0)
         missing_s, replayed_s = [], []
         for one in self.present.outcomes:
@@ -173,23 +169,23 @@ class Verdict:
     lines: Sequence[str]
     reproduction_error: float | None
     best: Played | None = None
-    #: Whether it holds whatever the candidates do.
+    #: Whether it is independent of the candidates' results.
     early: bool = False
     changes: Mapping[str, Band] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """The applications of one queue that ended in the recording, and what became of them in its replays.
+    """The applications of one queue that ended in the recording, and their results in its replays.
 
     Parameters
     ----------
     recorded_s
         The sum of their recorded completion times, seconds.
     missing_s
-        Replay by replay, the part of this sum of those that are refused, fail or never end in it.
+        For each replay, the part of this sum that belongs to applications which are refused, fail or never end in it.
     replayed_s
-        Replay by replay, the sum of the others' completion times in it.
+        For each replay, the sum of the other applications' completion times in it.
     """
 
     recorded_s: float
@@ -197,29 +193,29 @@ class Replayed:
     replayed_s: Sequence[float]
 
     def error(self) -> float:
-        """How far the replays are off the recording, as a part of it.
+        """Return the relative error of the replays.
 
-        An application that is missing is off by all that it took.
+        A missing application counts with its whole recorded completion time.
         """
         missing_s = fmean(self.missing_s)
         return (abs(fmean(self.replayed_s) - (self.recorded_s - missing_s)) + missing_s) / self.recorded_s
 
 
 def reproduction_error(queues: Iterable[Replayed]) -> float | None:
-    """Mean over the queues of how far the replay is off the recording, as a part (`Replayed.error`).
+    """Return the mean relative error of the replay over the queues (`Replayed.error`).
 
-    None where no queue has an application that ended.
+    None if no queue has an application that ended.
     """
     apart = [queue.error() for queue in queues if queue.recorded_s > 0]
     return fmean(apart) if apart else None
 
 
 def _no_shorter(evidence: Evidence) -> bool:
-    """Whether applications take at least as long in the replay as in reality, queue by queue, within the bound.
+    """Return whether, in every queue, applications take at least as long in the replay as in reality, within the bound.
 
-    Such a replay errs on the safe side: it keeps the cluster busy for longer than it was, and if queues do not contend
-    in it, they did not in reality. One that is shorter lacks something, and says nothing about contention; so does one
-    in which applications are missing.
+    Such a replay errs on the safe side: it keeps the cluster busy for longer than in reality, so if queues do not
+    contend in it, they did not in reality. A shorter replay, or one with missing applications, shows nothing about
+    contention.
     """
     if any(one.missing for one in evidence.present.outcomes):
         return False
@@ -229,23 +225,23 @@ def _no_shorter(evidence: Evidence) -> bool:
 def causes_of(
     real_s: Mapping[str, float], real_wait_s: Mapping[str, float], present: Played, most: int = 3
 ) -> list[str]:
-    """Where the replay of the present policy is off what happened, queue by queue, the largest difference first.
+    """Describe where the replay of the present policy differs from the recording, by queue, largest first.
 
     Parameters
     ----------
     real_s, real_wait_s : mapping of str to float
-        Recorded mean completion time by queue, and the part of it until the master started, seconds. A queue whose
-        masters' starts are not recorded is missing in the second.
+        Recorded mean completion time by queue, and the part of it before the AM started, seconds. The second lacks
+        queues whose AM starts are not recorded.
     present : Played
         The replay.
     most : int
-        Queues that are named.
+        Maximum number of named queues.
 
     Returns
     -------
     list of str
-        First one sentence for each queue of which applications are missing. Then one for each queue that is off by more
-        than a verdict allows, with which part of the time differs.
+        First one sentence for each queue with missing applications. Then one for each queue whose error is above the
+        limit of a verdict, with the part of the time that differs.
     """
     found: list[tuple[float, str]] = []
     for queue in real_s:
@@ -279,9 +275,11 @@ def causes_of(
 
 
 def best_of(present: Played, candidates: Sequence[Played]) -> Played | None:
-    """The candidate with the least sharing loss among those whose price is bearable; of nearly equal ones the first.
+    """Return the candidate with the least sharing loss among those of acceptable cost.
 
-    None under which no application of some queue ends, though some end under the present policy.
+    Among nearly equal ones, the first.
+
+    Candidates under which no application of some queue ends, though some end under the present policy, are excluded.
     """
     able = [one for one in candidates if _whole(one, present) and one.change(present).mean <= MOST_PRICE]
     if not able:
@@ -292,12 +290,12 @@ def best_of(present: Played, candidates: Sequence[Played]) -> Played | None:
 
 
 def _whole(one: Played, present: Played) -> bool:
-    """Whether of all queues of which applications end under the present policy some end under this one."""
+    """Return whether every queue with ended applications under the present policy also has some under this one."""
     return all(map(one.shows, present.outcomes[0].mean_s))
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """The verdict on the evidence."""
+    """Return the verdict on the evidence."""
     present = evidence.present
     contended = present.over("contended")
     stuck = [queue.removeprefix("root.") for queue in evidence.real_s if not present.shows(queue)]
@@ -308,16 +306,16 @@ def judge(evidence: Evidence) -> Verdict:
     basis = _basis(evidence, error)
 
     def said(answer: Answer, why: str, *lines: str, head: str = "", tail: str = "", **more: Any) -> Verdict:
-        """``head``, ``tail``: of the first line, in place of the answer and after the reason."""
+        """Build the lines. ``head``, ``tail``: text of the first line in place of the answer, and after the reason."""
         return Verdict(answer, why, [f"{head or answer}: {why}{tail}.", *lines], error, **more)
 
-    # In this order (docs/how-to/assess.md): is the trace whole, does the replay reproduce it, is there contention, and
-    # only then, does a policy help.
+    # The order is that of docs/how-to/assess.md: is the trace complete, does the replay reproduce it, is there
+    # contention, and only then, does a policy help.
     if evidence.unknown:
         why = "; ".join(evidence.unknown)
         return said("unsure", why, "Missing: what the trace does not say; add it, or record the cluster.", early=True)
     if ended < LEAST_ENDED <= evidence.recorded or (evidence.recorded and not ended):
-        # A longer recording of a trace without ends would have none either.
+        # A longer recording of a trace without ends would have no ends either.
         why = f"{ended or 'none'} of {evidence.recorded} applications {'have' if ended > 1 else 'has'} an end"
         missing = f"Missing: when they ended (finished_s in the trace), of at least {LEAST_ENDED}."
         return said("unsure", why, missing, "Do they still run? " + _LONGER, early=True)
@@ -351,7 +349,7 @@ def judge(evidence: Evidence) -> Verdict:
             why = "the trace does not say when applications ended"
         elif error > MOST_ERROR:
             bound = f"at most {_percent(MOST_ERROR)} for a verdict"
-            # Near the bound rounded up: 15.04 % is not "15 %, at most 15 %".
+            # Rounded up near the bound: 15.04 % must not read "15 %, at most 15 %".
             off = f"{math.ceil(round(1000 * error, 6)) / 10:.1f} %" if error < 0.2 else _percent(error)
             why = f"the replay is {off} off what really happened ({bound})"
         else:
@@ -403,12 +401,12 @@ def _changes(played: Played, evidence: Evidence) -> dict[str, Band]:
 
 
 def _gains(changes: Mapping[str, Band], floor: float) -> dict[str, Band]:
-    """The queues that are noticeably faster in every phase."""
+    """Return the queues that are noticeably faster in every phase."""
     return {queue: change for queue, change in changes.items() if change.high < 0 and -change.mean >= floor}
 
 
 def _dear(evidence: Evidence, floor: float) -> list[str]:
-    """What the candidates whose price is above the bound would give: a line about the least dear one that gains."""
+    """Describe what candidates above the cost limit would give: a line about the cheapest one that gains."""
     present = evidence.present
     prices = [(one.change(present).mean, one) for one in evidence.candidates if _whole(one, present)]
     for price, one in sorted(prices, key=lambda found: found[0]):
@@ -440,13 +438,13 @@ def _queues(changes: Mapping[str, Band], word: str) -> str:
 
 
 def _worst(losses: Mapping[str, Band]) -> str:
-    """The queue that loses most, for the headline."""
+    """Return the queue that loses most, for the headline."""
     queue = max(losses, key=lambda one: losses[one].mean)
     return f"{queue.removeprefix('root.')} takes {_percent(losses[queue].mean)} longer {_range(losses[queue])}"
 
 
 def _range(band: Band) -> str:
-    """Return both ends of the band in percent: the smaller first and without signs, or with them where they differ."""
+    """Format both ends of the band in percent: the smaller first and without signs, or with signs if they differ."""
     low, high = 100 * band.low, 100 * band.high
     if low < 0 < high:
         return f"({low:+.0f} to {high:+.0f} %)"

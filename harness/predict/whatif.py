@@ -1,7 +1,7 @@
-"""What if: an experiment or a trace computed anew for other weights and settings, and what a page is told of it.
+"""Recomputes an experiment or a trace for other weights and settings, for an interactive page.
 
-Pages ask again and again while somebody drags; `WhatIf` computes what was asked last, drops what nobody waits for any
-more, and then the other phases of heartbeats and control, whose spread is the band of every figure.
+A page sends many requests while a user drags; `WhatIf` computes the last request, drops outdated ones, and then runs
+the other phases of heartbeats and control, whose spread gives the band of every value.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from harness.sim.interfaces import simulated
 if TYPE_CHECKING:
     from harness.sim.setup import Progress, SimResult
 
-#: Moments of a curve that a page is sent.
+#: Number of points of a curve that are sent to a page.
 MOMENTS = 400
-#: Results that are kept, and runs that are still wanted when others have been asked for.
+#: Number of cached results, and of runs that stay wanted after newer requests.
 _KEPT, _WANTED = 24, 4
-#: How long an answer waits for a run before it says how far that is, seconds.
+#: Time that a request waits for a run before it returns the progress, seconds.
 WAIT_S = 0.7
-#: Figures of a whole run that a page shows.
+#: Values of a whole run that a page shows.
 _WHOLE = ("all_s", "loss", "makespan_s", "utilisation")
-#: What can be dragged besides weights: setting -> (least, most).
+#: Settings that can be dragged besides weights -> (smallest, largest).
 KNOBS = {"horizon_s": (0.0, 1e6), "half_life": (1.0, 1e8), "t_wait": (0.0, 1e6)}
-#: What a query may hold besides weights: ``queue`` and ``at`` are `WhatIf.words`'.
+#: Keys of a query besides weights: ``queue`` and ``at`` are for `WhatIf.words`.
 _ASKED = ("policy", *KNOBS, "period_s", "max_ratio", "queue", "at")
 POLICIES = (
     "fair",
@@ -61,12 +61,12 @@ POLICIES = (
 
 
 class _Dropped(Exception):
-    """Nobody waits for this run any more."""
+    """No request waits for this run any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One run that a page asks for. ``settings``: of `KNOBS`; None in max_ratio: as the policy has its weights."""
+    """One run that a page asks for. ``settings``: values of `KNOBS`; max_ratio None: weights are not bounded."""
 
     policy: str
     settings: tuple[tuple[str, float], ...] = ()
@@ -76,7 +76,10 @@ class Asked:
 
     @classmethod
     def read(cls, query: Mapping[str, str], experiment: LoadedExperiment) -> Asked:
-        """From a query: ``policy``, ``horizon_s`` ..., ``period_s``, ``max_ratio`` (0: none), ``w.PATH``. CallError."""
+        """Parse a query: ``policy``, ``horizon_s`` ..., ``period_s``, ``max_ratio`` (0: none), ``w.PATH``.
+
+        Raises CallError.
+        """
         for key in query:
             if key.startswith("w."):
                 if key[2:] not in experiment.weights or key[2:] == ROOT:
@@ -125,7 +128,7 @@ def _number(query: Mapping[str, str], name: str, low: float, high: float) -> flo
 
 
 def offered(experiment: LoadedExperiment) -> list[str]:
-    """The policies that a page offers for an experiment: its own first."""
+    """Return the policies that a page offers for an experiment, the experiment's own first."""
     own = [f"{use.policy}@outside" if use.mode == "outside" else use.policy for use in experiment.spec.policies]
     able = [name for name in own if ":" not in name and "/" not in name]
     scheduler = simulated(experiment.spec.scheduler)
@@ -136,22 +139,22 @@ def offered(experiment: LoadedExperiment) -> list[str]:
 
 @dataclass(slots=True)
 class _Run:
-    """What is known of one asked run."""
+    """The state of one requested run."""
 
     document: dict[str, Any] | None = None
     result: SimResult | None = None
     variant: Variant | None = None
-    #: The queues as they were asked for.
+    #: The requested queues.
     queues: Mapping[str, Any] = field(default_factory=dict)
     trouble: YarnfairError | None = None
     part: float = 0.0
-    #: Phase by phase.
+    #: Results by phase.
     phases: list[Outcome] = field(default_factory=list)
     done: threading.Event = field(default_factory=threading.Event)
 
 
 class WhatIf:
-    """An experiment that is simulated with the settings of each request. Methods may be called from any thread."""
+    """An experiment that is simulated with the settings of each request. Thread-safe."""
 
     def __init__(self, experiment: LoadedExperiment, *, phases: int = PHASES) -> None:
         if experiment.spec.slots is not None:
@@ -171,19 +174,19 @@ class WhatIf:
         self._thread.start()
 
     def close(self) -> None:
-        """No more runs."""
+        """Stop all runs."""
         with self._lock:
             self._stop = True
             self._lock.notify_all()
         self._thread.join(10)
 
-    # --- what a page asks ---
+    # --- requests of a page ---
 
     def about(self) -> dict[str, Any]:
-        """What can be dragged."""
+        """Return what can be dragged."""
         return {
             "name": self.experiment.name,
-            # Of a trace also what it lacks and assumes.
+            # For a trace, also its gaps and assumptions.
             "about": " ".join(self.experiment.spec.about.split())[:3000],
             "jobs": len(self.jobs),
             "queues": {path: weight for path, weight in self.experiment.weights.items() if path != "root"},
@@ -194,7 +197,7 @@ class WhatIf:
         }
 
     def run(self, asked: Asked, wait_s: float = WAIT_S) -> dict[str, Any]:
-        """The run's document, or how far it is (``part``). What is wrong with it is raised."""
+        """Return the run's document, or its progress (``part``). Raises the error of the run."""
         run = self._want(asked)
         run.done.wait(wait_s)
         if run.trouble is not None:
@@ -205,14 +208,14 @@ class WhatIf:
         return {**run.document, **_means(list(run.phases)), "of_phases": self.phases}
 
     def whole(self, asked: Asked) -> dict[str, Any]:
-        """As `run`, once all phases are known."""
+        """Return the same as `run`, once all phases are known."""
         while True:
             found = self.run(asked, 5.0)
             if found.get("phases", 0) >= self.phases:
                 return found
 
     def words(self, asked: Asked, queue: str, at_s: float) -> list[str]:
-        """What `explain` says of a queue at a moment. CallError for a queue that is none."""
+        """Return `explain`'s text for a queue at a moment. Raises CallError for an unknown queue."""
         run = self._want(asked)
         run.done.wait(30.0)
         if run.result is None:
@@ -246,7 +249,7 @@ class WhatIf:
             return run
 
     def _next(self) -> tuple[Asked, _Run, int] | None:
-        """What is to be computed now, the first phases first; None: stop."""
+        """Return the next run to compute, first phases first; None: stop."""
         with self._lock:
             while not self._stop:
                 open_ = [
@@ -269,7 +272,7 @@ class WhatIf:
             except YarnfairError as error:
                 run.trouble = error
                 run.done.set()
-            except Exception as error:  # of what no one thought: nobody is to wait for a run that never comes
+            except Exception as error:  # an unforeseen error: a request must not wait for a run that never ends
                 run.trouble = InputError(f"failed: {error!r}"[:300], where=asked.policy, hint="give another setting")
                 run.done.set()
 
@@ -298,10 +301,10 @@ class WhatIf:
             run.queues = experiment.spec.model_dump(mode="json")["queues"]
             run.document = self._document(result, experiment, shown)
         run.phases.append(outcome)
-        run.done.set()  # from here on a page is told of it
+        run.done.set()  # from here on, the page gets its result
 
     def _sample_s(self) -> float:
-        """So that a run has some hundreds of samples: by what the jobs need on the whole cluster."""
+        """Return the sample period, so that a run has some hundreds of samples, estimated from the jobs' work."""
         capacity = max(self.experiment.capacity.memory_mb, 1)
         work = sum(
             stage.tasks * stage.demand.memory_mb * expected_s(stage.duration)
@@ -335,7 +338,7 @@ class WhatIf:
         }
 
     def export(self, sides: Sequence[Asked], moments: int = 60) -> dict[str, Any]:
-        """Everything that a page needs without a server: both runs with their bands, and `explain` over time."""
+        """Return everything that a page needs without a server: both runs with their bands, and `explain` over time."""
         found = []
         for asked in sides:
             document = self.whole(asked)
@@ -351,7 +354,7 @@ class WhatIf:
 def _means(phases: Sequence[Outcome]) -> dict[str, Any]:
     """Return means over the phases so far, their smallest and largest (``band``), and each (``by_phase``).
 
-    From ``by_phase`` a page computes the differences of two policies.
+    A page computes differences between two policies from ``by_phase``.
     """
     queues = sorted({queue for one in phases for queue in one.mean_s})
     by_queue = {queue: [one.mean_s.get(queue, np.nan) for one in phases] for queue in queues}
@@ -371,12 +374,12 @@ def _means(phases: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def _thin(count: int, most: int = MOMENTS) -> Any:
-    """Indices of at most so many of `count` moments, the first and the last among them."""
+    """Return indices of at most this many of `count` points, including the first and the last."""
     return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).astype(int))
 
 
 def with_weights(experiment: LoadedExperiment, weights: Mapping[str, float]) -> LoadedExperiment:
-    """The experiment with other entitlements."""
+    """Return the experiment with other entitlements."""
     if not weights:
         return experiment
     entitlements = {**experiment.weights, **weights}

@@ -1,4 +1,4 @@
-"""What an assessment leaves beside its page: its document and a ready enforce.yaml. It overwrites nothing."""
+"""Writes an assessment's document and a ready enforce.yaml beside its page, overwriting nothing."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from harness.predict.verdict import Played
 DOCUMENT, CONFIG, PAGE, TRACE = "assess.json", "enforce.yaml", "assess.html", "trace.jsonl"
 _OURS = (DOCUMENT, CONFIG, PAGE, TRACE, "replay.yaml")
 _LEDGER = "/var/lib/yarnfair/ledger.db"
-#: The folder of the scheduler's file in a configuration where the cluster does not say where it lies.
+#: The folder of the scheduler's file in a configuration if the cluster does not show it.
 _CONF = "/etc/hadoop/conf"
 
 
 def fresh_folder(wanted: Path) -> Path:
-    """The folder, or the first of NAME-2, NAME-3 ... that holds none of the files that an assessment writes."""
+    """Return the folder, or the first of NAME-2, NAME-3 ... that has none of an assessment's files."""
     folder, number = wanted, 1
     while folder.exists() and (not folder.is_dir() or any((folder / name).exists() for name in _OURS)):
         number += 1
@@ -37,13 +37,13 @@ def config_text(
 ) -> str:
     """Return the text of a configuration that begins in shadow mode.
 
-    The recommended policy, the rest as ``present`` has it, or as ``given`` (``rms``; ``allocation_file``, or
-    ``capacity_file``: None where a store holds the Capacity Scheduler's settings).
+    It has the recommended policy, and the rest from ``present`` or ``given`` (``rms``; ``allocation_file``, or
+    ``capacity_file``: None if a store has the Capacity Scheduler's settings).
     """
     document: dict[str, Any] = {"policy": best.policy, "settings": dict(best.settings)}
     if present is not None:
         kept = present.model_dump(mode="json", exclude_unset=True)
-        # What the candidate sets is said once.
+        # Settings of the candidate are written only once.
         replaced = {"policy", "settings", "mode", *(key for key in ("half_life",) if key in best.settings)}
         document.update({key: value for key, value in kept.items() if key not in replaced})
     else:
@@ -60,13 +60,13 @@ def config_text(
 
 
 def write_config(path: Path, text: str) -> None:
-    """The configuration, read back by the controller's own reader. Raises what that raises."""
+    """Write the configuration after checking it with the controller's own reader. Raises the reader's errors."""
     write_text(path, text)
     read_config(path)
 
 
 def document_of(found: Assessed, config: Path | None) -> dict[str, Any]:
-    """The answer of ``--json``, but for where things lie."""
+    """Return the answer of ``--json``, without the locations of files."""
     verdict, best = found.verdict, found.verdict.best
     recommended: dict[str, Any] = {}
     if best is not None:

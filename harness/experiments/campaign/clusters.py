@@ -1,7 +1,8 @@
-"""The clusters of a campaign: which they are, what identifies them, and a cluster kept up from one cell to the next.
+"""The clusters of a campaign: their list, their identities, and keeping a cluster up from one cell to the next.
 
-A campaign names its places; ``sim`` is one, ``local``, ``docker`` are brought up as they are wanted, others stand under
-``clusters:`` with a backend and its options. Cells on one cluster take turns, also those of several campaigns.
+A campaign names the places of its cells: ``sim`` is the simulator; ``local`` and ``docker`` are started on demand;
+others are listed under ``clusters:`` with a backend and its options. Only one cell at a time runs on a cluster, across
+all campaigns.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Says = Callable[[str], None]
 
 
 def backends() -> tuple[str, ...]:
-    """What ``run --backend`` and campaigns take."""
+    """Return the values that ``run --backend`` and campaigns accept."""
     return ("sim", *BACKENDS)
 
 
@@ -58,7 +59,7 @@ class ClusterUse(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where cells run: its name in the campaign, the backend, and which cluster (``Target()``: one of our own)."""
+    """Where cells run: its name in the campaign, the backend, and the cluster (``Target()``: started by us)."""
 
     name: str
     kind: str = "sim"
@@ -66,12 +67,12 @@ class Place:
 
     @property
     def real(self) -> bool:
-        """Whether cells run on a real cluster."""
+        """Return whether cells run on a real cluster."""
         return self.kind != "sim"
 
     @property
     def alone(self) -> bool:
-        """Whether the cluster loads this machine itself: its cells run when no other does."""
+        """Return whether the cluster loads this machine itself, so that its cells run alone."""
         return self.real and self.target.rm is None and backend_class(self.kind).here
 
 
@@ -79,9 +80,9 @@ SIM = Place("sim")
 
 
 def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
-    """A place by its name: as ``clusters:`` has it (paths are relative to `folder`, the campaign file's), or a backend.
+    """Return a place by its name: an entry of ``clusters:`` (paths relative to `folder`, the campaign's), or a backend.
 
-    Raises InputError, without a place in a file, for options that do not go together.
+    Raises InputError, without a position in a file, for options that contradict each other.
     """
     if name == "sim":
         return SIM
@@ -111,7 +112,7 @@ def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
 
 @lru_cache(maxsize=1)
 def _software() -> str:
-    """Which Hadoop: the list of artefacts that local, Docker and SSH clusters are made of, or the folder given."""
+    """Return which Hadoop is used: the artefacts of local, Docker and SSH clusters, or the given folder."""
     digest = hashlib.sha256(data_path("docker", "pom.xml").read_bytes())
     given = os.environ.get("HADOOP_LIB")
     if given and Path(given).is_dir():
@@ -122,7 +123,7 @@ def _software() -> str:
 
 @lru_cache(maxsize=1)
 def _brought() -> tuple[str, ...]:
-    """Return hashes of what a cluster is given: programs, site files, scheduler files, and policies inside the RM."""
+    """Return hashes of a cluster's inputs: programs, site files, scheduler files, and policies inside the RM."""
     return (
         data_hash(data_path("workloads"), "**/*.py", "**/*.sql"),
         data_hash(data_path("templates"), "*.xml.j2"),
@@ -132,11 +133,11 @@ def _brought() -> tuple[str, ...]:
 
 
 def identity_of(place: Place) -> Mapping[str, Any]:
-    """What a cell's identity has of its place: which cluster, of what; empty for the simulator.
+    """Return the part of a cell's identity that describes its cluster and its inputs; empty for the simulator.
 
-    A cluster that is there already is known by its address; its version stands in ``run.json``.
+    An external cluster is identified by its address; its version is stored in ``run.json``.
 
-    Raises InputError for an inventory that cannot be read.
+    Raises InputError for an unreadable inventory.
     """
     if not place.real:
         return {}
@@ -147,7 +148,7 @@ def identity_of(place: Place) -> Mapping[str, Any]:
     document["hadoop"] = _software()
     document |= backend_class(place.kind).software_fingerprint()
     if target.inventory is not None:
-        # Who they are and how large, not by which key one gets in.
+        # The hosts and their sizes count, but not the keys for access.
         hosts = [
             (
                 host.name,
@@ -165,11 +166,14 @@ def identity_of(place: Place) -> Mapping[str, Any]:
     return document
 
 
-# --- turns ------------------------------------------------------------------------------------------------------------
+# --- locks ------------------------------------------------------------------------------------------------------------
 
 
 def _lock_name(place: Place) -> str:
-    """Places that are one cluster have one name; clusters of our own on this machine count as one: they share it."""
+    """Return a name that is equal for places of one cluster.
+
+    All clusters that we start on this machine share one name.
+    """
     target = place.target
     if target.rm is not None:
         what = ["rm", target.rm.rstrip("/")]
@@ -183,9 +187,9 @@ def _lock_name(place: Place) -> str:
 
 @contextlib.contextmanager
 def turn(place: Place, says: Says) -> Iterator[None]:
-    """Waits until nobody else of this user on this machine has the cluster, and keeps it. Goes with the process.
+    """Wait until no other process of this user on this machine has the cluster, and lock it until the process ends.
 
-    Raises InputError when the lock's folder cannot be written.
+    Raises InputError if the lock's folder cannot be written.
     """
     path = default_folder("turns") / f"{_lock_name(place)}.lock"
     with contextlib.ExitStack() as stack:
@@ -203,10 +207,10 @@ def turn(place: Place, says: Says) -> Iterator[None]:
 
 
 class OpenCluster:
-    """One cluster, kept up from cell to cell as long as these are of one experiment. Not for several threads."""
+    """One cluster, kept up from cell to cell while they are of one experiment. Not thread-safe."""
 
     def __init__(self, *, turns: bool = True) -> None:
-        """``turns``: others wait as long as it is up."""
+        """Create it. ``turns``: whether others wait while it is up."""
         self._turns = turns
         self._stack = contextlib.ExitStack()
         self._key: tuple[str, Place] | None = None
@@ -215,7 +219,7 @@ class OpenCluster:
     def runner(self, experiment: Loaded, coming: Sequence[object], place: Place, says: Says) -> Runner:
         """What runs variants, of which `coming` are known, on the place's cluster, brought up if it is not there yet.
 
-        Waits for its turn. Raises what bringing it up raises.
+        Waits for the cluster's lock. Raises the errors of a start.
         """
         key = (experiment.hash, place)
         if self._runner is None or self._key != key:
@@ -228,7 +232,7 @@ class OpenCluster:
         return self._runner
 
     def close(self) -> None:
-        """Takes the cluster down, if there is one, and lets the next one have its turn."""
+        """Stop the cluster, if there is one, and release its lock."""
         stack, self._stack = self._stack, contextlib.ExitStack()
         self._runner = self._key = None
         stack.close()

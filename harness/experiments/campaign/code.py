@@ -1,7 +1,7 @@
-"""Which code the figures of a run depend on, as hashes: of the package, and of a user's Python file.
+"""Hashes of the code on which the results of a run depend: of the package, and of a user's Python file.
 
-Code counts as it is compiled. Comments, docstrings, formatting and assertions do not change a hash. A hash depends on
-the version of Python, which is part of the identity of a cell anyway.
+Code counts in its compiled form: comments, docstrings, formatting and assertions do not change a hash. A hash depends
+on the version of Python, which is part of a cell's identity anyway.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from harness.base.files import write_text
 
 __all__ = ["data_hash", "installed_hash", "package_hash", "user_file_hash"]
 
-#: What only prints: folders of the package, and files by their name.
+#: Code that only prints: folders of the package, and files by their name.
 PRINTS, PAGES = ("cli", "report"), ("page.py", "plan_page.py", "usage_page.py", "command.py", "__main__.py")
-#: Files of those folders that what computes reads results with.
+#: Files of these folders with which computing code reads results.
 COMPUTES = ("report/reading.py",)
 
 
 def computing_files(root: Path) -> list[Path]:
-    """Return the files of the package that the figures of a run may depend on: all but those that only print."""
+    """Return the files of the package on which a run's results may depend: all except those that only print."""
     found = []
     for path in root.rglob("*.py"):
         parts = path.relative_to(root).parts
@@ -43,9 +43,9 @@ def computing_files(root: Path) -> list[Path]:
 
 @lru_cache(maxsize=4)
 def package_hash(root: Path | None = None) -> str:
-    """Return the hash of all code of the package (or of another folder) but what only prints.
+    """Return the hash of all code of the package (or of another folder) except code that only prints.
 
-    Compiling it takes seconds, so the hash is kept in the user's cache by the bytes of the same files.
+    Compiling takes seconds, so the hash is cached in the user's cache by the bytes of the same files.
     """
     root = root or Path(harness.__file__).resolve().parent
     files = computing_files(root)
@@ -61,7 +61,7 @@ def package_hash(root: Path | None = None) -> str:
     digest = hashlib.sha256()
     for name, source in sources:
         digest.update(f"\0{name}\0{source_hash(source, name)}".encode())
-    # Without a cache it takes seconds at each start, that is all.
+    # Without a cache each start takes some seconds longer, nothing else.
     with contextlib.suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
         _forget_old(kept.parent)
@@ -74,14 +74,14 @@ def _cache() -> Path:
 
 
 def _forget_old(folder: Path, most: int = 20) -> None:
-    """Leave the newest hashes of other versions of the code."""
+    """Delete old hashes, keeping the newest ones of other versions of the code."""
     kept = sorted(folder.glob("code-*"), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in kept[most:]:
         path.unlink(missing_ok=True)
 
 
 def source_hash(source: bytes, name: str = "<source>") -> str:
-    """Return the hash of Python source as it is compiled, or of its bytes where it does not compile."""
+    """Return the hash of compiled Python source, or of its bytes if it does not compile."""
     try:
         code = compile(_without_docstrings(ast.parse(source)), name, "exec", dont_inherit=True, optimize=2)
     except (SyntaxError, ValueError, RecursionError):
@@ -95,14 +95,13 @@ def source_hash(source: bytes, name: str = "<source>") -> str:
 def _without_docstrings(tree: ast.Module) -> ast.Module:
     """Remove all docstrings and positions.
 
-    The compiler's own removal of docstrings leaves an instruction that does nothing in their place; so do some
-    statements that stand on a line of their own; and from Python 3.13 on a class's code stores the line on which it
-    begins.
+    When the compiler itself removes docstrings, it leaves no-op instructions; so do some statements on their own line.
+    From Python 3.13 on, a class's code also stores its first line.
     """
     waiting: list[ast.AST] = [tree]
     while waiting:
         node = waiting.pop()
-        # Not by `ast.walk`, which takes three times as long: this is half of what hashing the package takes.
+        # Without `ast.walk`, which takes three times as long: this step is half of the time of hashing the package.
         fields = vars(node)
         for value in fields.values():
             if isinstance(value, ast.AST):
@@ -127,7 +126,7 @@ _NOWHERE = {"lineno": 1, "end_lineno": 1, "col_offset": 0, "end_col_offset": 0}
 
 
 def _parts(code: CodeType) -> Iterator[str]:
-    """Yield what a code object does, without where it stands: no file, lines or columns."""
+    """Yield what a code object does, without its position: no file, lines or columns."""
     yield f"{code.co_name} {code.co_flags} {code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount}"
     yield f"{code.co_names} {code.co_varnames} {code.co_freevars} {code.co_cellvars}"
     yield code.co_code.hex()
@@ -140,7 +139,7 @@ def _parts(code: CodeType) -> Iterator[str]:
 
 
 def _text(constant: object) -> str:
-    """Return a constant as text that tells types apart (1, 1.0 and True are equal, -0.0 and 0.0 too)."""
+    """Return a constant as text that distinguishes types (1, 1.0 and True are equal, -0.0 and 0.0 too)."""
     if isinstance(constant, tuple):
         return f"({','.join(map(_text, constant))})"
     if isinstance(constant, frozenset):
@@ -149,7 +148,7 @@ def _text(constant: object) -> str:
 
 
 def data_hash(folder: Path, *patterns: str) -> str:
-    """Return the hash of the files that the patterns name below a folder, byte for byte."""
+    """Return the hash of the files that match the patterns below a folder, byte for byte."""
     digest = hashlib.sha256()
     for path in sorted({path for pattern in patterns for path in folder.glob(pattern) if path.is_file()}):
         digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -160,7 +159,7 @@ def data_hash(folder: Path, *patterns: str) -> str:
 
 
 def installed_hash(module: str) -> str | None:
-    """Return the hash of all code of the top package of an installed module; None where there is no source."""
+    """Return the hash of all code of the top package of an installed module; None without source."""
     top = module.partition(".")[0]
     spec = importlib.util.find_spec(top)
     if spec is None or spec.origin is None:
@@ -177,10 +176,10 @@ def installed_hash(module: str) -> str | None:
 
 
 def user_file_hash(path: Path) -> str | None:
-    """Return the hash of a user's Python file and of all it imports from beside it; None where it cannot be read.
+    """Return the hash of a user's Python file and of everything that it imports from its folder; None if unreadable.
 
-    What it imports from elsewhere is followed too, but not the standard library, installed packages and yarnfair.
-    Modules that it imports by a name that it computes, and files that it reads, are not known here.
+    Imports from elsewhere are followed too, except the standard library, installed packages and yarnfair. Modules
+    imported by computed names, and files that it reads, are not covered.
     """
     waiting, seen, digest = [path], dict[str, str](), hashlib.sha256()
     try:
@@ -194,14 +193,14 @@ def user_file_hash(path: Path) -> str | None:
     except OSError:
         return None
     base = path.resolve().parent
-    # By where they lie beside the file: a copy of the folder is the same policy.
+    # Identified by their position relative to the file: a copy of the folder is the same policy.
     for name, found in sorted((os.path.relpath(file, base), found) for file, found in seen.items()):
         digest.update(f"\0{name}\0{found}".encode())
     return digest.hexdigest()
 
 
 def _imported(source: bytes, file: Path, folder: Path) -> Iterator[Path]:
-    """Yield the files of the modules that a source imports, anywhere in it."""
+    """Yield the files of all modules that a source imports."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
@@ -222,9 +221,9 @@ def _imported(source: bytes, file: Path, folder: Path) -> Iterator[Path]:
 
 
 def _files_of(name: str, folder: Path) -> Iterator[Path]:
-    """Yield the files that importing a dotted name may run, where they are the user's own.
+    """Yield those of the user's files that importing a dotted name may run.
 
-    Which folders are on Python's path when the file is imported is not known here: all candidates count.
+    It is unknown which folders will be on Python's path when the file is imported, so all candidates count.
     """
     parts = name.split(".")
     for place in (folder, *map(Path, sys.path)):
@@ -244,10 +243,10 @@ def _files_at(place: Path, parts: list[str]) -> Iterator[Path]:
 
 
 def _is_users(file: Path) -> bool:
-    """Whether a file is neither Python's, nor an installed package's, nor ours."""
+    """Return whether a file is neither Python's, nor an installed package's, nor ours."""
     resolved = file.resolve()
     package = Path(harness.__file__).resolve().parent
-    # The public package `yarnfair` lies beside the product's, in a checkout too.
+    # The public package `yarnfair` is beside the product's package, in a checkout too.
     if resolved.is_relative_to(package) or resolved.is_relative_to(package.parent / "yarnfair"):
         return False
     installed = "site-packages" in resolved.parts or "dist-packages" in resolved.parts

@@ -1,4 +1,4 @@
-"""Cells of a campaign on a Dask cluster, whose workers share no files with us."""
+"""Cells of a campaign on a Dask cluster, whose workers do not share files with this machine."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from harness.experiments.campaign.spec import Cell
 from harness.experiments.kind import Loaded
 from harness.results.store import settle, staging_of
 
-#: Cells at each thread of a worker: one runs, one waits.
+#: Cells per thread of a worker: one runs, one waits.
 _AT_A_THREAD = 2
 
 
 @lru_cache(maxsize=4)
 def _experiment(pickled: bytes) -> Loaded:
-    """An experiment as long as the next cell is of it too."""
+    """Return the worker's cached experiment if the next cell belongs to it too."""
     found: Loaded = pickle.loads(pickled)
     return found
 
 
 def _far_cell(pickled: bytes, cell: Cell, topic: str) -> tuple[ExecutorEvent, bytes]:
-    """Runs a cell on a worker that shares no files with us: what it wrote comes back as an archive."""
+    """Run a cell on a worker without shared files; return its files as an archive."""
     import distributed
 
     worker: Any = distributed.get_worker
@@ -51,14 +51,14 @@ def _far_cell(pickled: bytes, cell: Cell, topic: str) -> tuple[ExecutorEvent, by
 class Dask:
     """Execute cells on a Dask cluster (``dask://host:port``).
 
-    Workers need the same version of yarnfair. Files of the user's that an experiment reads (traces) must be at the same
+    Workers need the same version of yarnfair. The user's files that an experiment reads (traces) must have the same
     path on the workers.
     """
 
     queues = True
 
     def __init__(self, address: str) -> None:
-        """Raises CallError when Dask is not installed, YarnfairError when the cluster does not answer."""
+        """Connect. Raises CallError if Dask is not installed, YarnfairError if the cluster does not answer."""
         try:
             import distributed
         except ImportError:
@@ -74,11 +74,11 @@ class Dask:
                 f"no Dask scheduler answers ({type(error).__name__})", where=address, hint="check host and port"
             ) from None
         self.room = _AT_A_THREAD * (sum(int(one["nthreads"]) for one in workers.values()) or 1)
-        #: The experiment of the last cell, and it as it goes to the workers.
+        #: The experiment of the last cell, and the form of it that is sent to workers.
         self._experiment: tuple[Loaded | None, bytes] = (None, b"")
         self._futures: dict[str, Any] = {}
         self._folders: dict[str, Path] = {}
-        #: Cells that have begun, or ended, since we looked; both are told by Dask's own thread.
+        #: Cells that have begun, or ended, since the last call; Dask's own thread adds them.
         self._begun: deque[str] = deque()
         self._news = threading.Event()
         self._topic = f"yarnfair-{uuid.uuid4().hex}"
@@ -101,7 +101,7 @@ class Dask:
     def told(self, timeout_s: float) -> list[ExecutorEvent]:
         """Return the events since the last call; wait at most `timeout_s` seconds for one."""
         self._news.wait(timeout_s)
-        self._news.clear()  # before we look: what happens from here on sets it again
+        self._news.clear()  # cleared before the check: later events set it again
         begun = [ExecutorEvent(self._begun.popleft(), "begins") for _ in range(len(self._begun))]
         return begun + [self._collect(id_) for id_, future in list(self._futures.items()) if future.done()]
 
@@ -130,11 +130,11 @@ class Dask:
 
 
 def _unpack(archive: bytes, folder: Path) -> None:
-    """The archive's run directory in its place, whole: unpacked beside it and moved."""
+    """Extract an archive's run directory into its place atomically: extracted beside it and renamed."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".far-", dir=folder.parent))
     try:
-        # A zip file holds no links, and its names cannot leave the folder. (Tar needs a filter, which 3.11.2 lacks.)
+        # A zip file has no links, and its names cannot leave the folder. (Tar needs a filter, which 3.11.2 lacks.)
         with zipfile.ZipFile(io.BytesIO(archive)) as packed:
             packed.extractall(scratch)
         scratch.chmod(0o755)

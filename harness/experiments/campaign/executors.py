@@ -1,7 +1,7 @@
-"""One cell of a campaign, wherever it runs: in a process of this machine, on a Dask cluster's worker, on real clusters.
+"""Runs one cell of a campaign: in a process of this machine, on a Dask worker, or on real clusters.
 
-Executors start cells and tell what became of them; which cell is next, and what is tried again, is
-harness.experiments.campaign.run's.
+Executors start cells and report their events; harness.experiments.campaign.run decides which cell is next, and what is
+tried again.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ExecutorEvent:
-    """What an executor says of a cell.
+    """An event of a cell, reported by an executor.
 
     ``kind``: ``begins`` (an executor that queues has begun it), ``step`` (``step``), ``says`` (``why``: what a cluster
-    does), ``end`` (``exit_code``, ``why``, ``wall_s``), ``error`` (the run raised ``error``: ``why``, its
-    ``exit_code``), ``died`` (the process or worker is gone). ``passing``: whether trying again may help.
+    is doing), ``end`` (``exit_code``, ``why``, ``wall_s``), ``error`` (the run raised ``error``; ``why`` and
+    ``exit_code`` describe it), ``died`` (the process or worker is gone). ``passing``: whether trying again may help.
     """
 
     id: str
@@ -53,24 +53,24 @@ class ExecutorEvent:
 
 
 class Executor(Protocol):
-    """Where cells run."""
+    """Runs cells in some place."""
 
-    #: How many at once, those that wait at a worker included.
+    #: Maximum number of cells at once, including those that wait at a worker.
     room: int
-    #: Whether a cell may wait at a worker, so that nobody waits for us between two: `told` says when it begins.
+    #: Whether cells may wait at a worker, which saves the time between two cells; `told` reports when one begins.
     queues: bool
 
     def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
-        """Begins a cell; its run directory comes to ``cell.directory(out)``."""
+        """Start a cell; its run directory is written to ``cell.directory(out)``."""
 
     def told(self, timeout_s: float) -> list[ExecutorEvent]:
-        """What happened since; waits at most so long."""
+        """Return the events since the last call; wait at most this long for one."""
 
     def kill(self, id_: str) -> None:
-        """Ends a cell's work at once; nothing more is told of it."""
+        """Stop a cell's work at once; no more events of it follow."""
 
     def close(self) -> None:
-        """Ends everything."""
+        """Stop everything."""
 
 
 def run_cell(
@@ -84,12 +84,12 @@ def run_cell(
     coming: Sequence[object] = (),
     says: Callable[[str], None] = lambda _: None,
 ) -> ExecutorEvent:
-    """Runs one cell into its directory below `out`; of what a run raises, it raises KeyboardInterrupt alone.
+    """Run one cell into its directory below `out`; of all errors of a run, only KeyboardInterrupt is raised.
 
-    ``cluster``: holds the cluster of a cell that is not simulated, for this and the ``coming`` variants; ``says`` is
-    told what it does meanwhile. ``runner``: carries it out instead of what its kind has for its place.
+    ``cluster``: holds the cluster of a cell that is not simulated, for this and the ``coming`` variants; ``says``
+    receives its progress. ``runner``: runs the cell instead of the experiment type's own runner.
 
-    What is asked of daemons meanwhile, the start of the cluster included, is in ``debug.log`` of the run directory.
+    Requests to daemons, including the cluster's start, are logged in ``debug.log`` of the run directory.
     """
     with debug_log() as log:
         return _run_cell(experiment, cell, out, on_step, log, runner=runner, cluster=cluster, coming=coming, says=says)
@@ -120,7 +120,7 @@ def _run_cell(
         if runner is None and real:
             assert cluster is not None
             runner = cluster.runner(experiment, [*(coming or [cell.variant])], cell.place, says)
-            # Not before it is our turn: whoever had the cluster before may still write what it measured.
+            # Only after the lock is taken: the previous user of the cluster may still be writing its measurements.
             cell.clear(out)
         directory = RunDirectory(
             cell.directory(out),
@@ -141,7 +141,7 @@ def _run_cell(
         except BaseException as error:
             RunDirectory.close(directory.path, *_words(error))
             raise
-        # One rule for every backend and experiment type; an experiment type only gives better words.
+        # One rule for all backends and experiment types; an experiment type only supplies a better message.
         ended = {**directory.info, "exit": outcome.exit_code, "why": outcome.why}
         if outcome.exit_code == 0 and (bad := invalidity(ended, outcome.summary)) is not None:
             outcome = replace(outcome, exit_code=bad.exit_code, why=bad.reason)
@@ -151,14 +151,14 @@ def _run_cell(
         return told(real and isinstance(error, InputError) if wrong else True, *_words(error), error)
     except Exception as error:
         _LOG.debug("%s failed", cell.name, exc_info=True)
-        # A fault of the program: trying again shows the same.
+        # A fault of the program: trying again has the same result.
         return told(real, *_words(error), error)
-    # The simulator's jobs fail again in the same way; a cluster's need not.
+    # The simulator's jobs fail again in the same way; a cluster's may not.
     return told(real and outcome.exit_code != 0, outcome.exit_code, outcome.why)
 
 
 def _words(error: BaseException) -> tuple[int, str]:
-    """The exit code of an error, and what ``run.json`` says of it."""
+    """Return the exit code of an error, and its description for ``run.json``."""
     if isinstance(error, YarnfairError):
         return error.exit_code, error.line()
     if isinstance(error, KeyboardInterrupt):
@@ -167,7 +167,7 @@ def _words(error: BaseException) -> tuple[int, str]:
 
 
 class InProcessExecutor:
-    """Cells one after another in this process, also those on a real cluster: it stays up from one to the next."""
+    """Runs cells one after another in this process, also on a real cluster, which stays up between cells."""
 
     room, queues = 1, False
 
@@ -176,7 +176,7 @@ class InProcessExecutor:
         self._coming, self._runner = coming, runner
         self._next: tuple[Cell, Loaded, Path] | None = None
         self._cluster = OpenCluster(turns=False)
-        #: Is told of steps and words at once: `told` returns when a cell has ended.
+        #: Called with steps and messages at once; `told` returns when a cell has ended.
         self.hear: Callable[[ExecutorEvent], None] = lambda told: None
 
     def start(self, cell: Cell, experiment: Loaded, out: Path) -> None:
@@ -202,7 +202,7 @@ class InProcessExecutor:
         ]
 
     def kill(self, id_: str) -> None:
-        """Nothing runs when this is called."""
+        """No-op: nothing runs when this is called."""
 
     def close(self) -> None:
         """Close the cluster that was kept up between cells."""
@@ -213,30 +213,33 @@ class InProcessExecutor:
 
 
 def told_afar(told: ExecutorEvent) -> ExecutorEvent:
-    """What goes to another process: an error of the program as its traceback, since not every error can be pickled."""
+    """Convert an event for another process.
+
+    A program's error becomes its traceback, as not every error can be pickled.
+    """
     if told.error is None or isinstance(told.error, YarnfairError):
         return told
     return replace(told, error=RuntimeError("".join(traceback.format_exception(told.error))))
 
 
 def _begin_worker(environment: Mapping[str, str], number: signal.Signals) -> None:
-    """Whatever kills the campaign ends its workers with this signal, so that a resumed one finds nobody writing."""
+    """Initialise a worker. The death of the campaign's process kills it, so that a resumed campaign finds no writer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The server was begun with what the variables were then.
+    # The server was started with the environment variables of that time.
     os.environ.clear()
     os.environ.update(environment)
     end_in_order_with_parent(number)
 
 
 def _serve(link: Connection, run: Callable[[Cell, Loaded, Path], ExecutorEvent]) -> None:
-    """Runs the cells that come through the link, until nobody is there any more or no more come."""
+    """Run the cells that arrive over the connection, until it is closed or no more arrive."""
     with contextlib.suppress(EOFError, OSError):
         while (task := link.recv()) is not None:
             link.send(told_afar(run(*task)))
 
 
 def _tell(link: Connection, told: ExecutorEvent) -> None:
-    """Tell the campaign something; where it is gone this is an interruption, and not a failure of the cell."""
+    """Send an event to the campaign; a closed connection is an interruption, not a failure of the cell."""
     try:
         link.send(told)
     except OSError:
@@ -248,15 +251,15 @@ def _worker(link: Connection, environment: Mapping[str, str]) -> None:
         return run_cell(experiment, cell, out, lambda step: _tell(link, ExecutorEvent(cell.id, "step", step)))
 
     _begin_worker(environment, signal.SIGKILL)
-    # The link can break before the signal of the campaign's end is here.
+    # The connection can break before the signal of the campaign's end arrives.
     with contextlib.suppress(KeyboardInterrupt):
         _serve(link, run)
 
 
 def _cluster_worker(link: Connection, environment: Mapping[str, str]) -> None:
-    """Runs cells on one cluster, which it keeps up from cell to cell; SIGTERM, or the parent's end, ends both in order.
+    """Run cells on one cluster, kept up from cell to cell; SIGTERM or the parent's end stops both in order.
 
-    Told to end, it kills the jobs that run, keeps what was measured and takes the cluster down.
+    When stopped, it kills the running jobs, keeps the measurements and stops the cluster.
     """
     signal.signal(signal.SIGTERM, _end_in_order)
     cluster = OpenCluster()
@@ -271,7 +274,7 @@ def _cluster_worker(link: Connection, environment: Mapping[str, str]) -> None:
             says=lambda text: _tell(link, ExecutorEvent(cell.id, "says", why=text)),
         )
         if told.kind != "end" or told.exit_code:
-            # What was wrong with the cluster must not be wrong with the next cell.
+            # A problem of this cluster must not affect the next cell.
             cluster.close()
         return told
 
@@ -282,7 +285,7 @@ def _cluster_worker(link: Connection, environment: Mapping[str, str]) -> None:
         return
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        # Nobody hears it any more; what is left is taken down by `clean_abandoned`.
+        # There is no reader any more; `clean_abandoned` stops what is left.
         with contextlib.suppress(Exception):
             cluster.close()
 
@@ -293,7 +296,7 @@ def _end_in_order(*_: object) -> None:
 
 
 def processes_of(asked: int | None) -> int:
-    """How many cells are simulated side by side: as many as were asked for, or as there are cores."""
+    """Return how many cells are simulated at once: the requested number, or the number of cores."""
     return asked if asked is not None else os.cpu_count() or 1
 
 
@@ -307,7 +310,7 @@ class _Process:
 
 
 class Processes:
-    """Cells side by side in processes of this machine; each is reused for the next cell."""
+    """Runs cells in parallel processes of this machine; each process is reused for the next cell."""
 
     queues = False
     _target: Callable[[Connection, Mapping[str, str]], None] = staticmethod(_worker)
@@ -322,7 +325,7 @@ class Processes:
         name = cell.place.name
         for worker in [one for one in self._workers if one.id is None and one.place == name]:
             worker.id = cell.id
-            # One that died while it had nothing to do takes nothing: another one, or a new one, does.
+            # If an idle process has died, another one, or a new one, takes the cell.
             with contextlib.suppress(OSError):
                 worker.link.send((cell, experiment, out))
                 return
@@ -339,7 +342,7 @@ class Processes:
         theirs.close()
         worker = _Process(process, ours, cell.id, cell.place.name)
         self._workers.append(worker)
-        # A process that has died already is found by `told`.
+        # `told` detects a process that has died already.
         with contextlib.suppress(OSError):
             worker.link.send((cell, experiment, out))
 
@@ -388,14 +391,14 @@ class Processes:
 
 
 class Clusters(Processes):
-    """Cells on real clusters: a process for each of them, which keeps it up from one cell to the next.
+    """Runs cells on real clusters, with one process per cluster, which keeps it up from one cell to the next.
 
-    Ending a process takes its cluster down and waits for that; one that does not end is killed, and what it left
-    behind is cleaned away.
+    Stopping a process also stops its cluster and waits for that; a process that does not stop is killed, and its
+    leftovers are removed.
     """
 
     _target = staticmethod(_cluster_worker)
-    #: So long may it take to kill jobs and to take a cluster down.
+    #: Time limit for killing jobs and stopping a cluster.
     ENDING_S = 180.0
 
     def __init__(self) -> None:
@@ -403,9 +406,9 @@ class Clusters(Processes):
         self._ending: list[_Process] = []
 
     def release(self, place: str) -> None:
-        """No more cells for this place: its cluster goes down. Does not wait for it."""
+        """Stop a place's cluster after its last cell, without waiting."""
         for worker in [one for one in self._workers if one.id is None and one.place == place]:
-            # A worker that has gone has no cluster to take down.
+            # A worker that has ended has no cluster to stop.
             with contextlib.suppress(OSError):
                 worker.link.send(None)
             self._workers.remove(worker)
@@ -416,13 +419,13 @@ class Clusters(Processes):
         clean_abandoned()
 
     def kill(self, id_: str) -> None:
-        """End the process of a cell, and its cluster."""
+        """Stop the process of a cell, and its cluster."""
         for worker in [one for one in self._workers if one.id == id_]:
             self._workers.remove(worker)
             self._end(worker)
 
     def close(self) -> None:
-        """End all processes and their clusters."""
+        """Stop all processes and their clusters."""
         for worker in self._workers:
             worker.process.terminate()
         while self._workers or self._ending:
@@ -432,10 +435,10 @@ class Clusters(Processes):
         if worker.id is not None:
             worker.process.terminate()
         try:
-            # It says its last words into the link: read them, or it waits for room there.
+            # It writes its last events to the connection: read them, otherwise it waits for space there.
             end = time.monotonic() + self.ENDING_S
             while worker.process.is_alive() and time.monotonic() < end:
-                # Read, so that it does not wait for us; it may end meanwhile.
+                # Read so that it does not wait for us; it may end meanwhile.
                 with contextlib.suppress(EOFError, OSError):
                     while worker.link.poll(0.1):
                         worker.link.recv()

@@ -1,7 +1,7 @@
-"""Campaigns: what is to run, running it (resumed, side by side, tried again), and how it stands.
+"""Campaigns: planning, running (with resume, parallelism and retries), and status.
 
-The order of things is such that a kill at any moment loses at most the cells that were running: a cell is `done` in
-the state only after its run directory is whole, and a directory that is whole is never written again.
+A kill at any moment loses at most the running cells: a cell becomes `done` in the state only after its run directory is
+complete, and a complete directory is never written again.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from harness.experiments.kind import Ended, Step
 from harness.results.store import COMPLETE, RunDirectory, staging_of
 from harness.results.validity import invalidity
 
-#: The estimate of a cell that nobody measured yet: a start, and so many containers a second. Rough by intent.
+#: Estimate of a cell that was never measured: a start time and a rate of containers per second. Deliberately rough.
 START_S, CONTAINERS_PER_S = 0.5, 20_000
-#: What a cell on a real cluster takes besides the run itself: the cluster's start, in part, and the first small job.
+#: Additional time of a cell on a real cluster: a part of the cluster's start, and the first small job.
 CLUSTER_START_S = 45.0
 POLL_S = 0.25
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """How long one cell may take, in wall-clock seconds (None: not known), and what that rests on."""
+    """Expected wall-clock seconds of one cell (None: not known), and the basis of the estimate."""
 
     seconds: float | None
     basis: str
@@ -55,7 +55,7 @@ class Estimate:
 
 @dataclass(slots=True)
 class Outcome:
-    """How a campaign stands after a run."""
+    """The state of a campaign after a run."""
 
     standings: list[Standing]
     ran: int = 0
@@ -64,13 +64,13 @@ class Outcome:
 
     @property
     def failed(self) -> list[Standing]:
-        """The cells that have failed."""
+        """Return the cells that have failed."""
         return [one for one in self.standings if one.state == "failed"]
 
 
 @dataclass(slots=True)
 class Watch:
-    """Who wants to know how it goes. All are called from one thread."""
+    """Callbacks for progress. All are called from one thread."""
 
     begin: Callable[[Cell, int], None] = lambda cell, attempt: None
     says: Callable[[Cell, str], None] = lambda cell, text: None
@@ -79,12 +79,12 @@ class Watch:
 
 
 def folder_of(campaign: LoadedCampaign, out: Path | None) -> Path:
-    """``--out``, or ``runs/campaign-NAME`` below the working directory."""
+    """Return ``--out``, or ``runs/campaign-NAME`` below the working directory."""
     return out if out is not None else Path("runs") / f"campaign-{campaign.spec.campaign}"
 
 
 def executor_of(name: str | None, jobs: int | None) -> Executor:
-    """What runs simulated cells: processes of this machine, or ``dask://host:port``.
+    """Return the executor of simulated cells: processes of this machine, or ``dask://host:port``.
 
     Raises CallError for anything else.
     """
@@ -99,7 +99,7 @@ def executor_of(name: str | None, jobs: int | None) -> Executor:
 
 
 def estimates(campaign: LoadedCampaign, state: CampaignState | None, out: Path) -> dict[str, Estimate]:
-    """An estimate for each cell, by id: from cells that ran, else from the size of the experiment."""
+    """Return an estimate for each cell, by id: from earlier cells, else from the size of the experiment."""
     walls = state.walls() if state is not None else {}
     simulated = _simulated_s(campaign, state, out)
     sizes: dict[str, int | None] = {}
@@ -132,12 +132,12 @@ def estimates(campaign: LoadedCampaign, state: CampaignState | None, out: Path) 
 
 
 def _simulated_s(campaign: LoadedCampaign, state: CampaignState | None, out: Path) -> dict[str, list[float]]:
-    """Virtual time that the simulated cells took, by the experiment's hash."""
+    """Return the virtual time of simulated cells, by the experiment's hash."""
     done = {one.id for one in state.standings() if one.state == "done"} if state is not None else set()
     found: dict[str, list[float]] = {}
     for cell in campaign.cells:
         if not cell.place.real and cell.id in done:
-            # An estimate of time is made of what can be read.
+            # Estimates use only what is readable.
             with contextlib.suppress(YarnfairError, KeyError, TypeError, ValueError):
                 makespan_s = float(read_json(cell.directory(out) / "summary.json")["makespan_s"])
                 found.setdefault(cell.hash, []).append(makespan_s)
@@ -159,7 +159,7 @@ def _real_estimate(campaign: LoadedCampaign, cell: Cell, simulated: Mapping[str,
 
 
 class _Queue:
-    """Cells that wait, by place and in their order. Adding and taking one take the same time however many wait."""
+    """Waiting cells, by place and in order. Adding and taking take constant time however many cells wait."""
 
     def __init__(self) -> None:
         self._count = itertools.count()
@@ -176,18 +176,18 @@ class _Queue:
         self._by_experiment.setdefault((cell.place, cell.hash), deque()).append(cell)
 
     def _head(self, cells: deque[Cell] | None) -> Cell | None:
-        """The first cell of a queue that still waits: it may have been taken out of another queue."""
+        """Return the first cell of a queue that still waits; it may have been taken through another queue."""
         while cells and cells[0].id not in self._number:
             cells.popleft()
         return cells[0] if cells else None
 
     def places(self) -> list[Place]:
-        """Return the places for which a cell waits, the one whose cell has waited longest first."""
+        """Return the places with waiting cells, the place whose cell has waited longest first."""
         heads = {place: head for place, cells in self._by_place.items() if (head := self._head(cells)) is not None}
         return sorted(heads, key=lambda place: self._number[heads[place].id])
 
     def take(self, place: Place, preferred: str | None) -> Cell:
-        """Take the next cell of a place: of the experiment with the `preferred` hash where one waits."""
+        """Take the next cell of a place, preferably of the experiment with the `preferred` hash."""
         cell = self._head(self._by_experiment.get((place, preferred))) if preferred is not None else None
         cell = cell or self._head(self._by_place[place])
         assert cell is not None, "a place without a cell that waits"
@@ -203,16 +203,19 @@ class _Run:
     executor: Executor
     clusters: Executor
     watch: Watch
-    #: Raises what a cell has raised, instead of going on with the others.
+    #: Whether to raise a cell's error instead of continuing with the others.
     strict: bool = False
-    #: Whose experiment a place's cluster was brought up for.
+    #: The experiment for which a place's cluster was started.
     up_for: dict[str, str] = field(default_factory=dict)
     waiting: _Queue = field(default_factory=_Queue)
-    running: dict[str, tuple[Cell, float]] = field(default_factory=dict)  # id -> cell, when it has to be over
-    attempts: dict[str, int] = field(default_factory=dict)  # id -> how often it was begun
+    running: dict[str, tuple[Cell, float]] = field(default_factory=dict)  # id -> cell, deadline
+    attempts: dict[str, int] = field(default_factory=dict)  # id -> number of starts
 
     def may_start(self, place: Place) -> bool:
-        """Cells of one real cluster take turns; one of our own on this machine also wants to be alone there."""
+        """Return whether a cell may start.
+
+        One cell at a time per real cluster, and alone if we started it on this machine.
+        """
         others = [other.place for other, _ in self.running.values()]
         if any(other.alone for other in others) or (place.alone and others):
             return False
@@ -221,9 +224,9 @@ class _Run:
         return sum(not other.real for other in others) < self.executor.room
 
     def fill(self) -> None:
-        # A place that wants to be alone gets its turn when the others have ended.
+        # A place that must be alone gets its turn when the others have ended.
         while (place := next((one for one in self.waiting.places() if self.may_start(one)), None)) is not None:
-            # The cluster that is up goes first: another experiment's is another cluster.
+            # Cells for the running cluster come first, because another experiment needs another cluster.
             cell = self.waiting.take(place, self.up_for.get(place.name))
             if cell.place.real:
                 self.up_for[cell.backend] = cell.hash
@@ -236,7 +239,7 @@ class _Run:
             executor.start(cell, self.campaign.experiments[cell.source], self.out)
 
     def limit(self) -> float:
-        """When a cell that begins now has to be over."""
+        """Return the deadline of a cell that starts now."""
         most = self.campaign.spec.timeout_s
         return time.monotonic() + most if most is not None else float("inf")
 
@@ -244,13 +247,13 @@ class _Run:
         return self.clusters if cell.place.real else self.executor
 
     def told(self) -> list[ExecutorEvent]:
-        """What has happened; waits a moment for it."""
+        """Return the events of all executors; wait a moment for one."""
         simulated = any(not cell.place.real for cell, _ in self.running.values())
         found = self.executor.told(POLL_S) if simulated else []
         return [*found, *self.clusters.told(0.0 if simulated else POLL_S)]
 
     def release(self) -> None:
-        """Takes down the clusters for which no cell is left."""
+        """Stop the clusters that no remaining cell needs."""
         wanted = {place.name for place in self.waiting.places()} | {cell.backend for cell, _ in self.running.values()}
         for name in [name for name in self.up_for if name not in wanted]:
             del self.up_for[name]
@@ -295,7 +298,7 @@ class _Run:
 
 
 def ended_of(cell: Cell, out: Path) -> Ended | None:
-    """What stands in a cell's run directory; None where there is none, or another's, or one that has not ended."""
+    """Return the result in a cell's run directory; None if there is none, or another's, or an unfinished one."""
     directory = cell.directory(out)
     try:
         info, summary = read_json(directory / "run.json"), read_json(directory / "summary.json")
@@ -321,11 +324,11 @@ def run_campaign(
     strict: bool = False,
     keep: bool = False,
 ) -> Outcome:
-    """Runs what is not done yet: simulated cells with `executor`, the others with `clusters` (default: their own).
+    """Run the cells that are not done yet: simulated ones with `executor`, the others with `clusters` (default: new).
 
-    ``retry_failed``: also what failed for good; ``fresh``: everything anew (None: unless the same cells were left
-    unfinished there); ``strict``: raises what a cell raises; ``keep``: what worked for it is not ended, but when it was
-    cut off. Raises KeyboardInterrupt when interrupted; what ran then waits again.
+    ``retry_failed``: also run cells that failed permanently; ``fresh``: run everything again (None: only if the same
+    cells were not left unfinished there); ``strict``: raise a cell's error; ``keep``: leave the executors running,
+    unless interrupted. Raises KeyboardInterrupt when interrupted; the cells that ran then wait again.
     """
     began = time.perf_counter()
     with locked(out):
@@ -340,7 +343,8 @@ def run_campaign(
                 _loop(run)
                 ends = not keep
             except BaseException:
-                # What cannot be noted waits all the same: the next call finds it running, and nobody that runs it.
+                # If this cannot be recorded the cell waits all the same: the next call finds it marked as running
+                # without a runner.
                 with contextlib.suppress(sqlite3.Error):
                     for id_ in run.running:
                         state.interrupted(id_)
@@ -365,13 +369,16 @@ def run_campaign(
 
 
 def _prepare(run: _Run, retry_failed: bool, fresh: bool | None) -> int:
-    """Adopts the cells, sets aside what is of the campaign no more, and fills the queue; how many are done already."""
+    """Adopt the cells, set aside those that no longer belong to the campaign, and fill the queue.
+
+    Return how many are done.
+    """
     by_id = {cell.id: cell for cell in run.campaign.cells}
     if fresh is None:
         before = {one.id: one.state for one in run.state.standings()}
         fresh = before.keys() != by_id.keys() or not {"waiting", "running"} & set(before.values())
     for id_ in run.state.adopt(run.campaign.cells):
-        # Results of an older version of the file or of the program: kept, but not among the campaign's.
+        # Results of an older version of the file or of the program are kept, but do not belong to the campaign.
         old = run.out / "cells" / id_[:16]
         if old.is_dir():
             aside = run.out / ".old"
@@ -402,9 +409,9 @@ def _loop(run: _Run) -> None:
 
 
 def _is_there(cell: Cell, out: Path, standing: Standing) -> bool:
-    """Whether a cell that has ended has its results, whole and as valid as then; also of one that has not ended.
+    """Return whether an ended cell still has its complete results, as valid as then; True for an unfinished cell.
 
-    A campaign lists a failed cell whether it left results or not.
+    A failed cell is listed whether it left results or not.
     """
     if standing.state in ("waiting", "running") or (standing.state == "failed" and cell.below):
         return True
@@ -413,7 +420,7 @@ def _is_there(cell: Cell, out: Path, standing: Standing) -> bool:
 
 
 def _close_cut(run: _Run) -> None:
-    """Says in the directories of what was cut off that it was."""
+    """Mark the directories of interrupted cells as interrupted."""
     for cell, _ in run.running.values():
         directory = cell.directory(run.out)
         for path in (directory, staging_of(directory)):
@@ -425,9 +432,9 @@ def _close_cut(run: _Run) -> None:
 
 
 def _beside(campaign: LoadedCampaign, out: Path, exits: Mapping[str, int]) -> None:
-    """What a run has only beside others of its experiment, backend and repeat, into the summaries: speed-ups.
+    """Add metrics that compare runs of the same experiment, backend and repeat to the summaries: speed-ups.
 
-    ``exits``: how the cells ended, by their ids. Where the last attempt failed, an earlier run may stand in its place.
+    ``exits``: the cells' exit codes by id. If the last attempt failed, its place may have an earlier run.
     """
     groups: dict[tuple[str, str, int], list[Ended]] = {}
     for cell in campaign.cells:
@@ -443,21 +450,21 @@ def _beside(campaign: LoadedCampaign, out: Path, exits: Mapping[str, int]) -> No
 
 
 def _noted(out: Path) -> list[Standing]:
-    """What stands in a campaign's folder; nothing where none ever ran."""
+    """Return the state in a campaign's folder; empty if none ever ran."""
     if not (out / FILE).is_file():
         return []
     with contextlib.closing(CampaignState(out)) as state:
         return state.standings()
 
 
-#: What is said of a cell that was done.
+#: Message about a cell that was done already.
 GONE = "its results are gone or damaged: it runs again"
 
 
 def standings(campaign: LoadedCampaign, out: Path) -> list[Standing]:
-    """How each cell stands, without changing anything; all wait when the campaign never ran.
+    """Return the state of each cell without changing anything; all wait if the campaign never ran.
 
-    A cell that was done waits where its results are gone or damaged: the next `campaign run` computes them again.
+    A done cell counts as waiting if its results are missing or damaged: the next `campaign run` computes them again.
     """
     known = {one.id: one for one in _noted(out)}
     found = []
@@ -473,12 +480,12 @@ def standings(campaign: LoadedCampaign, out: Path) -> list[Standing]:
 
 
 def outdated(campaign: LoadedCampaign, out: Path) -> int:
-    """How many cells are done in the folder that are not the campaign's as it is now."""
+    """Return how many done cells in the folder do not belong to the campaign's present version."""
     done = {one.id for one in _noted(out) if one.state == "done"}
     return len(done - {cell.id for cell in campaign.cells})
 
 
 def directories(campaign: LoadedCampaign, out: Path, found: Sequence[Standing]) -> list[Path]:
-    """Run directories of the cells that are done, in the campaign's order."""
+    """Return the run directories of the done cells, in the campaign's order."""
     done = {one.id for one in found if one.state == "done"}
     return [cell.directory(out) for cell in campaign.cells if cell.id in done]

@@ -1,7 +1,7 @@
-"""Campaign files, and the cells that they stand for: experiments x policies x settings x backends x seeds x repeats.
+"""Campaign files, and the cells that they describe: experiments x policies x settings x backends x seeds x repeats.
 
-A cell's identity is the hash of everything that its figures depend on: the experiment resolved in full, policy and
-settings, seed, backend, repeat, versions and the code that computes. Nothing is run here.
+A cell's identity is the hash of everything on which its results depend: the resolved experiment, policy and settings,
+seed, backend, repeat, versions and the computing code. Nothing is run here.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from harness.results.store import complete_run, versions
 
 MOST_CELLS = 100_000
 Order = Literal["interleave", "shuffle", "listed"]
-#: What a condition may name besides a policy's settings.
+#: Names that a condition may use besides a policy's settings.
 PLACES = ("experiment", "policy", "mode", "variant", "backend", "seed", "repeat")
 
 Condition = dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]]
@@ -52,24 +52,24 @@ class Campaign(Strict):
     campaign: Slug
     about: str = ""
     experiments: list[Annotated[str, Field(min_length=1, max_length=500)]] = Field(min_length=1, max_length=1000)
-    #: As `run --policy` takes them; absent: each experiment's own.
+    #: Policies in the form of `run --policy`; absent: each experiment's own.
     policies: list[Annotated[str, Field(min_length=1, max_length=500)]] = Field(default_factory=list)
     settings: dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1, max_length=1000)]] = Field(
         default_factory=dict
     )
     backends: list[str] = Field(default_factory=lambda: ["sim"], min_length=1)
-    #: Clusters by the name under which `backends` has them.
+    #: Clusters by the names that `backends` uses.
     clusters: dict[Slug, ClusterUse] = Field(default_factory=dict)
     seeds: list[Seed] | SeedRange | None = None
     repeats: int = Field(default=1, ge=1, le=10_000)
-    #: Cells that match any of these are all that is run; then those that match any of `skip` are left out.
+    #: Only cells that match one of these run; those that match one of `skip` are then left out.
     only: list[Condition] = Field(default_factory=list)
     skip: list[Condition] = Field(default_factory=list)
     order: Order = "interleave"
     shuffle_seed: Seed = 1
-    #: How often a cell is tried again after what may pass: a process that died, a cluster in trouble, a timeout.
+    #: Retries of a cell after a temporary failure: a process that died, a cluster in trouble, a timeout.
     retries: int = Field(default=1, ge=0, le=100)
-    #: Wall-clock time that one cell may take.
+    #: Wall-clock time limit of one cell.
     timeout_s: Positive | None = None
 
     def seed_list(self) -> list[int]:
@@ -86,21 +86,21 @@ class Cell:
     id: str
     experiment: str  # its name
     source: str  # the file
-    hash: str  # the experiment's
-    variant: Any  # a kind's (harness.experiments.kind.KindVariant)
+    hash: str  # the experiment's hash
+    variant: Any  # a variant of its experiment type (harness.experiments.kind.KindVariant)
     place: Place
     repeat: int
-    #: Where its run directory lies, below the folder of them all ("": there itself, as `yarnfair run` has it).
+    #: Its run directory below the common folder ("": the folder itself, as in `yarnfair run`).
     below: str = ""
 
     @property
     def backend(self) -> str:
-        """The place's name."""
+        """Return the place's name."""
         return self.place.name
 
     @property
     def name(self) -> str:
-        """For people: experiment, variant, backend and repeat where they tell something."""
+        """Return the name for people: experiment, variant, and backend and repeat if they vary."""
         parts = [self.experiment, self.variant.name]
         if self.backend != "sim":
             parts.append(self.backend)
@@ -109,11 +109,11 @@ class Cell:
         return " ".join(parts)
 
     def directory(self, out: Path) -> Path:
-        """Its run directory, named after the variant."""
+        """Return its run directory, named after the variant."""
         return out / self.below / str(self.variant.name)
 
     def clear(self, out: Path) -> None:
-        """Remove what an earlier attempt has left in a folder of the cell's own, but no run that came to its end."""
+        """Remove the files of an earlier attempt from the cell's own folder, except completed runs."""
         kept = self.directory(out)
         if not self.below or not (out / self.below).is_dir():
             return
@@ -124,7 +124,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class LoadedCampaign:
-    """A campaign file with its experiments read and its cells in the order in which they are run."""
+    """A campaign file with its experiments read and its cells in the order of execution."""
 
     spec: Campaign
     path: Path
@@ -134,7 +134,7 @@ class LoadedCampaign:
 
 
 def policy_code(variant: Any) -> list[str | None] | None:
-    """Hashes of the code of a variant's policy, and of user files that its settings name; None for one of ours."""
+    """Return hashes of a variant's policy code and of user files in its settings; None for one of our policies."""
     names = [variant.policy, *(text for text in variant.settings.values() if isinstance(text, str))]
     files = [Path(path) for path, colon, _ in (name.rpartition(":") for name in names) if colon]
     found = [user_file_hash(path) for path in files if path.suffix == ".py"]
@@ -144,7 +144,7 @@ def policy_code(variant: Any) -> list[str | None] | None:
 
 
 def identity(experiment: Loaded, variant: Any, place: Place, repeat: int) -> str:
-    """What a cell is known by: the hash of everything that its figures depend on."""
+    """Return the cell's identity: the hash of everything on which its results depend."""
     document = {
         "experiment": experiment.hash,
         **variant.identity(),
@@ -159,9 +159,9 @@ def identity(experiment: Loaded, variant: Any, place: Place, repeat: int) -> str
 
 
 def load_campaign(path: Path) -> LoadedCampaign:
-    """Reads a campaign and everything it names, and lists its cells.
+    """Read a campaign and everything it names, and list its cells.
 
-    Raises InputError with file, line and key for what cannot be run.
+    Raises InputError with file, line and key for anything that cannot run.
     """
     document = read_yaml(path)
     spec = validated(Campaign, document)
@@ -211,7 +211,7 @@ def _places(spec: Campaign, document: YamlDocument) -> list[Place]:
 
 
 def _experiment_file(name: str, document: YamlDocument, at: int) -> Path:
-    """Beside the campaign file, or one that the project brings along."""
+    """Return a file beside the campaign file, or one of the project's experiments."""
     beside = Path(document.file).parent / name
     if "\0" not in name and beside.is_file():
         return beside
@@ -255,7 +255,9 @@ def of_one(loaded: Loaded, variants: Sequence[object], place: Place) -> LoadedCa
 def _variants(
     spec: Campaign, document: YamlDocument, loaded: Loaded, given: Mapping[str, str], *, real: bool
 ) -> Sequence[Any]:
-    """An experiment's variants with these settings; on a real cluster what the stock scheduler has not is from outside.
+    """Return an experiment's variants with these settings.
+
+    On a real cluster, policies that YARN lacks act from outside.
 
     Raises InputError with the campaign's line.
     """
@@ -268,7 +270,7 @@ def _variants(
 
 
 def _named(variant: Any, varied: Mapping[str, str]) -> Any:
-    """Return the variant with those of the campaign's varied settings in its name that it takes."""
+    """Return the variant named with those of the campaign's varied settings that it accepts."""
     parts = []
     for key, value in varied.items():
         outside = key in ("period", "period_s") and variant.mode == "outside"
@@ -282,7 +284,7 @@ def _named(variant: Any, varied: Mapping[str, str]) -> Any:
 
 
 def _values(cell: Cell) -> dict[str, Any]:
-    """What a condition may ask of a cell, by its name; None where the cell has no such thing."""
+    """Return the values that a condition may test, by name; None if the cell has no such value."""
     found = cell.variant.identity()
     policy = found.pop("policy")
     period_s = policy.get("period_s")
@@ -336,7 +338,10 @@ def _conditions(spec: Campaign, document: YamlDocument, cells: Sequence[Cell]) -
 
 
 def _ordered(spec: Campaign, cells: Sequence[Cell]) -> list[Cell]:
-    """Interleaved: every policy's first seed before any second one, so that what disturbs one disturbs all alike."""
+    """Interleave the cells.
+
+    Every policy's first seed before any second one, so that disturbances affect all policies alike.
+    """
     if spec.order == "listed":
         return list(cells)
     if spec.order == "shuffle":

@@ -1,8 +1,8 @@
-"""A campaign's state in SQLite: which cells there are, how each stands. Every change is in the file before it counts.
+"""A campaign's state in SQLite: its cells and the state of each. Every change is written before it takes effect.
 
-Whatever kills the process, the file is whole; a cell that was running then is found as running and runs again. Changes
-go to SQLite's write-ahead log: nothing waits for the disk (two waits a cell took longer than a short cell). When the
-machine itself fails, the last cells may be found as running although they had ended; they run again too.
+The file stays consistent whatever kills the process; a cell that was running is found as running and runs again.
+Changes go to SQLite's write-ahead log without waiting for the disk (two waits per cell took longer than a short cell).
+If the machine itself fails, the last cells may be found as running although they had ended; they run again too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.experiments.campaign.spec import Cell
 
 FORMAT = 1
 State = Literal["waiting", "running", "done", "failed"]
-#: Of a campaign, and of the one experiment that `yarnfair run` runs.
+#: Type of the state: of a campaign, and of the single experiment of `yarnfair run`.
 FILE, RUN_FILE = "campaign.sqlite", ".run.sqlite"
 
 _TABLES = """
@@ -38,7 +38,7 @@ CREATE TABLE IF NOT EXISTS cells (
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one cell stands."""
+    """The state of one cell."""
 
     id: str
     name: str
@@ -56,15 +56,15 @@ class CampaignState:
     """The state file of one campaign's folder."""
 
     def __init__(self, out: Path, name: str = FILE) -> None:
-        """Opens or makes the file.
+        """Open or create the file.
 
-        Raises InputError when it is not a campaign's, or the folder cannot be written.
+        Raises InputError if it is not a campaign's, or the folder cannot be written.
         """
         self.out, self.path = out, out / name
         self._ahead = False
         try:
             out.mkdir(parents=True, exist_ok=True)
-            # Autocommit: each statement is a transaction of its own.
+            # Autocommit: each statement is a separate transaction.
             self.db = sqlite3.connect(self.path, isolation_level=None, timeout=30.0)
             self.db.executescript(_TABLES)
             known = self.get("format")
@@ -80,7 +80,7 @@ class CampaignState:
     def close(self) -> None:
         """Close the file; merge the write-ahead log so that one file remains."""
         if self._ahead:
-            # One file again, also for readers who may not write beside it; not while another has it open.
+            # Merge into one file, also for readers without write permission; not while another process has it open.
             with contextlib.suppress(sqlite3.Error):
                 self.db.execute("PRAGMA journal_mode = DELETE")
         self.db.close()
@@ -110,7 +110,7 @@ class CampaignState:
         New cells wait. Known cells keep their state, except that running ones wait again and do not lose the attempt.
         Returns the ids of cells that no longer belong to the campaign.
         """
-        # Whoever runs a campaign calls this first; who only reads leaves the file as it is.
+        # A runner of a campaign calls this first; readers leave the file as it is.
         self.db.execute("PRAGMA journal_mode = WAL")
         self.db.execute("PRAGMA synchronous = NORMAL")
         self._ahead = True
@@ -134,7 +134,7 @@ class CampaignState:
                         cell.repeat,
                     ),
                 )
-            # The campaign was killed while they ran: that is no failed attempt of theirs.
+            # The campaign was killed while they ran, which is not a failed attempt of theirs.
             self.db.execute(
                 "UPDATE cells SET state = 'waiting', attempts = MAX(attempts - 1, 0) WHERE state = 'running'"
             )
@@ -146,13 +146,13 @@ class CampaignState:
         self.db.execute("DELETE FROM cells WHERE id = ?", (id_,))
 
     def again(self, id_: str) -> None:
-        """A cell that is to run anew."""
+        """Let a cell run again."""
         self.db.execute(
             "UPDATE cells SET state = 'waiting', attempts = 0, exit = NULL, why = NULL WHERE id = ?", (id_,)
         )
 
     def begin(self, id_: str) -> int:
-        """A cell runs; for which time."""
+        """Record that a cell runs, and the number of the attempt."""
         row = self.db.execute(
             "UPDATE cells SET state = 'running', attempts = attempts + 1, started = ?, why = NULL WHERE id = ?"
             " RETURNING attempts",
@@ -161,11 +161,11 @@ class CampaignState:
         return int(row[0])
 
     def waits(self, id_: str, why: str | None = None) -> None:
-        """Back to waiting: to be tried again."""
+        """Put a cell back to waiting, to be tried again."""
         self.db.execute("UPDATE cells SET state = 'waiting', why = ? WHERE id = ?", (why, id_))
 
     def interrupted(self, id_: str) -> None:
-        """Back to waiting through no fault of the cell's: the attempt does not count."""
+        """Put a cell back to waiting through no fault of its own: the attempt does not count."""
         self.db.execute(
             "UPDATE cells SET state = 'waiting', why = 'interrupted', attempts = MAX(attempts - 1, 0) WHERE id = ?",
             (id_,),
@@ -180,7 +180,7 @@ class CampaignState:
         )
 
     def standings(self) -> list[Standing]:
-        """The campaign's cells in their order."""
+        """Return the state of the campaign's cells in their order."""
         rows = self.db.execute(
             "SELECT id, name, experiment, policy, state, attempts, exit, why, may_retry, wall_s FROM cells"
             " WHERE current = 1 ORDER BY position"
@@ -188,7 +188,7 @@ class CampaignState:
         return [replace(standing, may_retry=bool(standing.may_retry)) for standing in (Standing(*row) for row in rows)]
 
     def walls(self) -> dict[tuple[str, str, str], list[float]]:
-        """Wall-clock times of finished cells by (experiment's hash, policy, backend)."""
+        """Return wall-clock times of finished cells by (experiment's hash, policy, backend)."""
         found: dict[tuple[str, str, str], list[float]] = {}
         for hash_, policy, backend, wall_s in self.db.execute(
             "SELECT hash, policy, backend, wall_s FROM cells WHERE state = 'done' AND wall_s IS NOT NULL"
@@ -199,9 +199,9 @@ class CampaignState:
 
 @contextlib.contextmanager
 def locked(out: Path) -> Iterator[None]:
-    """One `campaign run` a folder. The lock goes with the process, however it ends.
+    """Lock the folder for one `campaign run`, until the process ends.
 
-    Raises InputError when another holds it.
+    Raises InputError if another process holds the lock.
     """
     hint = "wait for it, or choose another --out"
     busy = InputError("another `yarnfair run` or `campaign run` works here", where=str(out), hint=hint)

@@ -1,6 +1,6 @@
-"""What the server of the worker processes imports (harness.base.workers): whatever most simulated cells need.
+"""Modules that the server of the worker processes imports (harness.base.workers): what most simulated cells need.
 
-By name, since kinds of experiments stand above this room.
+They are named as text, because experiment types are in a higher layer.
 """
 
 import importlib

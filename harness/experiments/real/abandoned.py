@@ -1,4 +1,4 @@
-"""What real runs leave behind when they are killed: clusters of their own, and a given cluster's replaced file."""
+"""Cleans up after killed real runs: clusters that we started, and an external cluster's replaced file."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def runs_folder() -> Path:
 
 
 def own_folder(backend: str) -> Path:
-    """A folder that says whose it is: backend, pid and start time of this process."""
+    """Return a folder that identifies its owner: backend, pid and start time of this process."""
     me = next(iter(processes.of_pid(os.getpid())))
     return runs_folder() / f"{backend}-{me.pid}-{me.start_ticks}"
 
@@ -27,8 +27,8 @@ def own_folder(backend: str) -> Path:
 def clean_abandoned(progress: Callable[[str], None] = lambda _: None) -> list[str]:
     """Clean up after runs whose process is gone.
 
-    Takes down their clusters, and restores the allocation files of external clusters that such runs have left replaced.
-    Returns the names of their folders. ``progress`` is told of what could not be restored or taken down.
+    Stops their clusters, and restores the allocation files of external clusters that such runs have left replaced.
+    Returns the names of their folders. ``progress`` receives what could not be restored or stopped.
     """
     root = runs_folder()
     cleaned = put_back_abandoned(root, progress)

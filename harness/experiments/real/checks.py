@@ -1,6 +1,6 @@
-"""What is refused before a real cluster is brought up: experiments and policies that it cannot run as they are meant.
+"""Checks before a real cluster is started: refuses experiments and policies that it cannot run as intended.
 
-A cluster takes a minute to come and runs take long: what is wrong from the beginning is not found there.
+Starting a cluster takes a minute and runs take long, so errors should be found before.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _SIM = "use --backend sim"
 
 
 def check_experiment(experiment: LoadedExperiment, backend: str, target: Target) -> None:
-    """Whether a real cluster can run an experiment.
+    """Check that a real cluster can run an experiment.
 
-    Raises InputError: for slots of MRv1, a trace without an end, speculative copies, and more daemons, or containers
-    with programs, than this machine holds (if it is to hold them).
+    Raises InputError for MRv1 slots, a trace without an end, speculative copies, and more daemons or program containers
+    than this machine can hold (if it is to hold them).
     """
     spec, where = experiment.spec, experiment.document.where
     if spec.slots is not None:
@@ -52,7 +52,7 @@ def check_experiment(experiment: LoadedExperiment, backend: str, target: Target)
 
 
 def check_policies(variants: Sequence[Variant], backend: str, target: Target) -> None:
-    """Whether the variants' policies can run where they are to. Raises CallError."""
+    """Check that the variants' policies can run on the place. Raises CallError."""
     stays = target.rm is not None and target.allocations is None
     for variant in variants:
         if stays and (stock_scheduler(variant.policy) is None or variant.mode == "outside" or variant.settings):
@@ -74,9 +74,9 @@ def check_policies(variants: Sequence[Variant], backend: str, target: Target) ->
 
 
 def check_inside(variants: Sequence[Variant], backend: str, target: Target) -> None:
-    """Whether the policies inside the ResourceManager, if there are any, can be run there.
+    """Check that the policies inside the ResourceManager, if there are any, can run there.
 
-    A cluster of our own is brought up with each one's settings; a given RM has those that it was started with.
+    A cluster that we start gets each policy's settings; an external RM has those of its own start.
 
     Raises CallError.
     """
@@ -94,7 +94,7 @@ def check_inside(variants: Sequence[Variant], backend: str, target: Target) -> N
 
 
 def check_alike(inside: Sequence[Variant]) -> None:
-    """Whether one ResourceManager can have all of these inside. Raises CallError."""
+    """Check that one ResourceManager can have all of these policies inside. Raises CallError."""
     found = [inrm.own_settings(variant.policy, variant.settings) for variant in inside]
     for variant, settings in zip(inside, found, strict=True):
         if settings != found[0]:

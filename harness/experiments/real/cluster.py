@@ -1,7 +1,7 @@
-"""A real cluster for an experiment: brought up for it and taken down after it, or a given ResourceManager.
+"""A real cluster for an experiment: started for it and stopped after it, or an external ResourceManager.
 
-What runs on it is harness.experiments.real.run's. A cluster that a killed run left behind is cleaned away by the next
-one; so that a given one has its allocation file back is harness.experiments.real.given's.
+harness.experiments.real.run runs the variants. The next run stops a cluster that a killed run left behind;
+harness.experiments.real.given restores the allocation file of an external cluster.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from harness.yarn.releases import release_of
 from harness.yarn.rmclient import RmAddress
 
 USER = "yarnfair"
-#: Hadoop's own default for both, which the simulator has too.
+#: Hadoop's default for both, also used by the simulator.
 _MINIMUM_MB = 1024
 _INCREMENT = "yarn.resource-types.memory-mb.increment-allocation"
 
 
 @dataclass(frozen=True, slots=True)
 class RealCluster:
-    """A cluster that runs. ``document`` stands in ``run.json``; ``place`` None: its queues stay as they are."""
+    """A running cluster. ``document`` is stored in ``run.json``; ``place`` None: its queues stay as they are."""
 
     backend: str
     address: RmAddress
@@ -53,14 +53,14 @@ class RealCluster:
     shared: SharedFolder
     python: str
     document: Mapping[str, Any] = field(default_factory=dict)
-    #: Whether the allocation file that it had, and will have again, has an element for the root itself.
+    #: Whether the cluster's own allocation file, which is restored later, has an element for the root itself.
     root_named: bool = True
-    #: How the ResourceManager is asked, and in whose name.
+    #: Options of requests to the ResourceManager, and their user.
     http: HttpOptions = field(default_factory=lambda: HttpOptions(user=USER))
 
 
 def cluster_spec(experiment: LoadedExperiment, allocations: Path | None = None) -> ClusterSpec:
-    """What the cluster of an experiment is to be.
+    """Return the specification of an experiment's cluster.
 
     Raises InputError for nodes that a small real cluster cannot have.
     """
@@ -99,7 +99,7 @@ def cluster_spec(experiment: LoadedExperiment, allocations: Path | None = None) 
 
 
 def check_target(backend: str, target: Target) -> None:
-    """Whether the options of a cluster go together. Raises CallError."""
+    """Check that the options of a cluster are consistent. Raises CallError."""
     if target.rm is not None:
         if not target.shared:
             raise CallError("--rm without --shared", hint="give a folder that this machine and all nodes see alike")
@@ -123,11 +123,10 @@ def open_cluster(
     scheduler: str = "fair",
     node_limit_mb: int | None = None,
 ) -> Iterator[RealCluster]:
-    """The cluster on which an experiment runs, for as long as the context lasts.
+    """Provide the cluster on which an experiment runs, for the duration of the context.
 
-    ``inside``: the variant for which the RM of a cluster of our own has the jar, with the variant's settings.
-    ``scheduler``: of a cluster of our own.
-    ``node_limit_mb``: as of harness.clusters.state.ClusterSpec.
+    ``inside``: the variant whose policy runs inside the RM of a cluster that we start (with the jar and its settings).
+    ``scheduler``: the scheduler of such a cluster. ``node_limit_mb``: see harness.clusters.state.ClusterSpec.
     """
     if target.rm is not None:
         with _given(backend, target, progress) as found:
@@ -156,9 +155,9 @@ def open_cluster(
 def own_cluster(
     backend: str, spec: ClusterSpec, text: str, progress: Callable[[str], None], *, inventory: str | None = None
 ) -> Iterator[tuple[Cluster, RealCluster]]:
-    """A cluster of this process' own, for as long as the context lasts; nothing stays behind.
+    """Start a cluster for the duration of the context; nothing stays behind.
 
-    ``text``: of its scheduler's file.
+    ``text``: the content of its scheduler's file.
     """
     clean_abandoned(progress)
     folder = own_folder(backend)
@@ -187,16 +186,16 @@ def own_cluster(
             # The state stays: the next run, or `cluster down`, tries again.
             progress(f"not ended: {left[0]}; `yarnfair cluster down --backend {backend} --state {state.folder}`")
         else:
-            # The cluster is down; an empty folder is swept by the next run.
+            # The cluster is down; the next run removes the empty folder.
             with contextlib.suppress(InputError):
                 StateFolder(folder).remove()
 
 
 @contextlib.contextmanager
 def _given(backend: str, target: Target, progress: Callable[[str], None]) -> Iterator[RealCluster]:
-    """Somebody's cluster: it has its own queues back at the end, or when the next run finds that it has not.
+    """Provide an external cluster; its own queues are restored at the end, or by the next run.
 
-    Without ``target.allocations`` it keeps them meanwhile.
+    Without ``target.allocations`` its queues are not changed.
     """
     check_target(backend, target)
     assert target.rm is not None
@@ -208,7 +207,7 @@ def _given(backend: str, target: Target, progress: Callable[[str], None]) -> Ite
             place = stack.enter_context(given_file(runs_folder(), target.allocations, progress, target.http))
             named = parse_allocations(place.read(), source=target.allocations)
             root_named = ROOT in (*named.configured_leaves, *named.configured_parents)
-        # An earlier run's file is back by now, whether or not the RM answers.
+        # An earlier run's file is restored by now, whether or not the RM answers.
         address = find_rm(target.rm, http, admin=target.admin, client=target.client)
         shared = LocalFolder(Path(target.shared) / f"yarnfair-{os.getpid()}")
         try:

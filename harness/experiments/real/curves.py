@@ -1,7 +1,7 @@
-"""What is seen of a real run while it goes on, as the simulator's result: samples, jobs, tasks, waits.
+"""Observations of a real run in the form of the simulator's result: samples, jobs, tasks, waits.
 
-The figures come from the ResourceManager (allocated, demand, shares; applications' times and integrals) and from the
-replayed masters' records. Integrals over samples are by steps: what was seen holds until the next look.
+The values come from the ResourceManager (allocated, demand, shares; applications' times and integrals) and from the
+records of the replaying AMs. Integrals over samples use step functions: a value holds until the next poll.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from harness.yarn.rest import RestClient
 
 
 class QueueCurves:
-    """The queues over time, one row a look."""
+    """The queues over time, one row per poll."""
 
     def __init__(self, tree: QueueTree, entitlements: Mapping[str, float], resource: str) -> None:
         self.queues = tuple(queue.path for queue in tree)
@@ -45,7 +45,7 @@ class QueueCurves:
         self._rows: dict[str, list[Any]] = defaultdict(list)
         self._accumulated = np.zeros(len(self.queues))
         self._due, self._due_flat = np.zeros(len(self.queues)), np.zeros(len(self.queues))
-        #: Leaf -> from when to when it was seen asking while its number of containers did not rise.
+        #: Leaf -> since when it has asked while its number of containers did not rise.
         self._waits: dict[str, list[tuple[float, float]]] = {
             path: [] for path, leaf in zip(self.queues, self.leaf, strict=True) if leaf
         }
@@ -56,7 +56,7 @@ class QueueCurves:
         return len(self._rows["time_s"])
 
     def look(self, time_s: float, status: SchedulerStatus, weights: Mapping[str, float]) -> None:
-        """One look at the scheduler."""
+        """Record one poll of the scheduler."""
         rows = self._rows
         if rows["time_s"] and time_s <= rows["time_s"][-1]:
             return
@@ -72,7 +72,7 @@ class QueueCurves:
         rows["capacity"].append((status.capacity.memory_mb, status.capacity.vcores))
         allocated = [(q.used.memory_mb, q.used.vcores) if q else (0, 0) for q in seen]
         demand = [(q.demand.memory_mb, q.demand.vcores) if q else (0, 0) for q in seen]
-        # Both are of slightly different moments: a queue demands at least what it holds.
+        # Both values are from slightly different moments; a queue demands at least what it holds.
         demand = [(max(d[0], a[0]), max(d[1], a[1])) for d, a in zip(demand, allocated, strict=True)]
         rows["allocated"].append(allocated)
         rows["demand"].append(demand)
@@ -101,10 +101,10 @@ class QueueCurves:
             waits[-1] = (waits[-1][0], time_s)
 
     def longest_waits(self, granted_s: Mapping[str, Sequence[float]]) -> dict[str, tuple[float, float]]:
-        """Leaf -> its longest wait for a container, and when that ended, in seconds.
+        """Return leaf -> its longest wait for a container, and when that ended, in seconds.
 
-        ``granted_s``: leaf -> when its containers were granted, as far as that is known: one that came while another
-        ended is not seen in their number.
+        ``granted_s``: leaf -> known times of its grants, because a grant that coincides with an end does not change the
+        number of containers.
         """
         found = {}
         for path, waits in self._waits.items():
@@ -118,7 +118,7 @@ class QueueCurves:
         return found
 
     def _measured(self, pairs: Sequence[tuple[int, int]]) -> Any:
-        """In the experiment's resource: MiB, vcores, or MiB of the dominant share."""
+        """Return an amount in the experiment's resource: MiB, vcores, or MiB of the dominant share."""
         values = np.asarray(pairs, dtype=np.float64)
         if self.resource == "memory":
             return values[:, 0]
@@ -128,7 +128,7 @@ class QueueCurves:
         return np.maximum(values[:, 0], values[:, 1] * (memory / vcores if vcores else 0.0))
 
     def samples(self) -> Samples:
-        """All looks so far."""
+        """Return all polls so far as samples."""
         rows, n = self._rows, len(self.queues)
 
         def table(name: str, kind: Any, *more: int) -> Any:
@@ -157,20 +157,23 @@ class QueueCurves:
         )
 
 
-#: A master whose container the RM does not take for so long is lost. The RM asks for it in two ways: as it adds the
-#: application, when the scheduler may already give it and nobody keeps it, and when it hears that there is one, which
-#: then finds none and is tried again for ever (RMAppAttemptImpl.ScheduleTransition, retryFetchingAMContainer).
+#: An AM whose container the RM does not fetch within this time is lost. The RM fetches it in two ways: as it adds the
+#: application, when the scheduler may already allocate the container and its answer is dropped; and when it hears of
+#: the allocation, then finds none and retries for ever (RMAppAttemptImpl.ScheduleTransition, retryFetchingAMContainer).
 LOST_MASTER_S = 10.0
 
 
 class LostMaster:
-    """Watches one application for a lost master."""
+    """Detects the loss of one application's AM."""
 
     def __init__(self) -> None:
         self._app, self._since_s = "", math.nan
 
     def seen(self, status: AppStatus, now_s: float) -> bool:
-        """Whether it is lost, after one more look: a container is there, and for `LOST_MASTER_S` no master's."""
+        """Return whether it is lost after one more poll.
+
+        It has had a container, but no AM container, for `LOST_MASTER_S`.
+        """
         waits = status.state == "ACCEPTED" and status.running_containers > 0 and not status.master_at
         if not waits or status.id != self._app:
             self._app, self._since_s = status.id, now_s if waits else math.nan
@@ -184,12 +187,12 @@ class JobRun:
     """One job on the real cluster."""
 
     spec: JobSpec
-    due_s: float | None = None  # when it is to be submitted (None: after another one)
+    due_s: float | None = None  # time of its submission (None: after another one)
     app_id: str | None = None
     status: AppStatus | None = None
     record: JobRecord = field(default_factory=JobRecord)
     tries: int = 0
-    #: Of these, how many ended because the master was preempted.
+    #: Number of these that ended because the AM was preempted.
     preempted: int = 0
     #: Seconds from the start of the run; NaN until then.
     submitted_s: float = math.nan
@@ -201,14 +204,17 @@ class JobRun:
 
     @property
     def am_start_ms(self) -> int | None:
-        """From the launch of the master's container to its first heartbeat; None where it did not come so far."""
+        """Return the time from the launch of the AM's container to its first heartbeat.
+
+        None if it did not get that far.
+        """
         if self.status is None or not self.status.launched_ms or not self.record.first_heartbeat_ms:
             return None
         return self.record.first_heartbeat_ms - self.status.launched_ms
 
 
 def tasks_table(jobs: Sequence[JobRun], zero_ms: int) -> pd.DataFrame:
-    """One row an attempt of a task, in seconds from the start of the run (docs/how-results-are-computed.md)."""
+    """Return one row per attempt of a task, in seconds from the start of the run (docs/how-results-are-computed.md)."""
     rows = []
     for job in jobs:
         names = [stage.name for stage in stages_in_order(job.spec)]
@@ -235,9 +241,9 @@ def result_of(
     wall_s: float,
     decisions: list[dict[str, Any]],
 ) -> SimResult:
-    """What the simulator would answer for the same run; jobs in the order of their submission.
+    """Return the run in the form of a simulator's result; jobs in the order of their submission.
 
-    ``zero_ms``: when the run began, in the records' time.
+    ``zero_ms``: the start of the run, in the records' time.
     """
     shown = [job for job in jobs if not math.isnan(job.submitted_s)]
     shown.sort(key=lambda job: job.submitted_s)
@@ -284,12 +290,12 @@ def result_of(
 
 
 def _granted_s(jobs: Sequence[JobRun], zero_ms: int) -> dict[str, list[float]]:
-    """Queue -> when its containers were granted: masters' (their launch) and those with recorded tasks."""
+    """Return queue -> times of its grants: of AMs (their launch) and of containers with recorded tasks."""
     found: dict[str, list[float]] = defaultdict(list)
     for job in jobs:
         if not math.isnan(job.started_s):
             found[job.spec.queue].append(job.started_s)
-        # An executor, and a container of Tez, works on several tasks: it was granted before the first of them.
+        # An executor, or a Tez container, runs several tasks: it was granted before the first of them.
         first_ms: dict[str, int] = {}
         for task in job.record.tasks:
             if task.granted_ms:
@@ -311,15 +317,15 @@ def _between_ends(jobs: Sequence[JobRun], queues: Sequence[str]) -> dict[str, fl
     return found
 
 
-#: Fewer gaps between grants than these are no measure of a node's heartbeats.
+#: With fewer gaps between grants, a node's heartbeat period cannot be estimated.
 _FEWEST_HEARTBEATS = 10
 
 
 def _between_heartbeats(tasks: Sequence[TaskRecord], period_ms: int) -> list[float]:
     """Return times between consecutive heartbeats of a node, taken from the grants: a node gets one container at each.
 
-    Grants after a pause are left out, and so are those near the end of a container, because a node then sends a
-    heartbeat out of its turn. Nothing is returned where there are too few to tell anything.
+    Grants after a pause are left out, and so are those near the end of a container, because a node then sends an extra
+    heartbeat. Nothing is returned if there are too few.
     """
     grants: dict[str, list[int]] = defaultdict(list)
     ends: dict[str, list[int]] = defaultdict(list)
@@ -337,18 +343,18 @@ def _between_heartbeats(tasks: Sequence[TaskRecord], period_ms: int) -> list[flo
 
 
 def latencies(jobs: Sequence[JobRun], *, node_ms: int = 1000) -> dict[str, Any]:
-    """What the parts of this cluster took, in milliseconds: mean, median and 95th percentile.
+    """Return the measured delays of this cluster's parts, in milliseconds: mean, median and 95th percentile.
 
-    ``node_ms``: between the nodes' heartbeats as they are set.
+    ``node_ms``: the configured heartbeat interval of nodes.
     """
     tasks = [
         task for job in jobs if job.spec.kind != "spark" for task in job.record.tasks if task.outcome == "finished"
     ]
     of = {
         "am_start_ms": [float(start_ms) for job in jobs if (start_ms := job.am_start_ms) is not None],
-        # From the master's order to the first moment of the task's own process.
+        # From the AM's request to the first moment of the task's own process.
         "container_start_ms": [float(task.started_ms - task.heard_ms) for task in tasks],
-        # From the RM's grant until the master heard of it, from the task's end until it heard of that.
+        # From the RM's grant until the AM heard of it, and from the task's end until the AM heard of that.
         "grant_heard_ms": [float(task.heard_ms - task.granted_ms) for task in tasks],
         "end_heard_ms": [float(task.told_ms - task.ended_ms) for task in tasks],
         # From one regular heartbeat of a node to the next.
@@ -365,26 +371,26 @@ def latencies(jobs: Sequence[JobRun], *, node_ms: int = 1000) -> dict[str, Any]:
     }
 
 
-# --- after the last container ---
+# --- after the last container has ended ---
 
-#: As long as MapReduce's masters stay after their job, and a second for their nodes to say that they have gone.
+#: The time that MapReduce's AMs stay after their job, plus a second for their nodes to report their end.
 SETTLE_S = 6.0
 SETTLE_LOOK_S = 0.25
 
 
 def settle(jobs: Sequence[JobRun], rest: RestClient, *, wait_s: float = SETTLE_S) -> None:
-    """What the applications of ended jobs used, read once more when no container is left, or after ``wait_s``.
+    """Read the usage of ended jobs' applications again when no container is left, or after ``wait_s``.
 
-    The ResourceManager calls an application FINISHED as soon as its master has said so (RMServerUtils shows FINISHING
-    as FINISHED). The master's container goes on until its node says that it has ended, and what running containers
-    have used is up to 3 s old in every answer (SchedulerApplicationAttempt): read then, a job of some seconds lacks a
-    tenth. What the ResourceManager does not answer stays as it was.
+    The ResourceManager shows an application as FINISHED as soon as its AM has said so (RMServerUtils shows FINISHING as
+    FINISHED). The AM's container runs until its node reports its end, and the usage of running containers is up to 3 s
+    old in every answer (SchedulerApplicationAttempt). Read at that time, a job of some seconds would lack a tenth of
+    its usage. Without an answer, values stay as they were.
     """
     ended = [job for job in jobs if job.app_id is not None and job.status is not None and job.status.final]
     if not ended:
         return
     until = time.monotonic() + wait_s
-    # An RM that does not answer leaves the figures as they were last seen.
+    # If an RM does not answer, the values stay as last seen.
     with contextlib.suppress(YarnfairError):
         while rest.metrics().containers_allocated > 0 and time.monotonic() < until:
             time.sleep(SETTLE_LOOK_S)

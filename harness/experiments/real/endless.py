@@ -1,7 +1,7 @@
-"""Loads that can never end on a real cluster: found by the simulator before a run, and by what is seen during it.
+"""Detects loads that can never end on a real cluster, by a simulation before the run and by observation during it.
 
-Masters that hold all the memory wait for containers of tasks that never come. A real ResourceManager says nothing of
-that, and neither did a run of an experiment, which waited for its time limit.
+If AMs hold all the memory, they wait for task containers that never come. A real ResourceManager does not report this,
+and without detection a run would wait for its time limit.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from harness.yarn.queue_answers import SchedulerStatus
 if TYPE_CHECKING:
     from harness.sim.setup import Progress
 
-#: Wall-clock time that one simulation before real runs may take, in seconds.
+#: Wall-clock time limit of a simulation before real runs, in seconds.
 BUDGET_S = 20.0
-#: How long nothing may move on a real cluster: where nothing but the scheduler acts, where a controller or preemption
-#: may still make room, and where programs run whose masters work by themselves.
+#: How long a real cluster may stand still: if only the scheduler acts, if a controller or preemption may still make
+#: room, and if programs run whose AMs work by themselves.
 STILL_S, STILL_MOVED_S, STILL_PROGRAMS_S = 180.0, 900.0, 3600.0
-#: A real run's time limit, where its experiment sets none: so many times what the simulator took, and at least this.
+#: A real run's time limit if its experiment sets none: this many times the simulated time, and at least this time.
 LIMIT_FACTOR, LIMIT_LEAST_S = 5.0, 1800.0
-#: The limit where the simulator did not come to the end of the load.
+#: The limit if the simulation did not reach the end of the load.
 LIMIT_UNKNOWN_S = 86_400.0
-#: So many queues are named.
+#: Maximum number of named queues.
 _MOST = 3
 
 
@@ -43,7 +43,7 @@ class _TakesLongError(Exception):
 class Foreseen:
     """What the simulator predicts of a variant before its real run.
 
-    Why it never ends (''), and when it ends, in seconds (None: not known).
+    Why it never ends ('': it ends), and when it ends, in seconds (None: not known).
     """
 
     stuck: str = ""
@@ -56,9 +56,9 @@ def foresee(experiment: LoadedExperiment, variant: Variant, budget_s: float = BU
     Parameters
     ----------
     experiment, variant
-        What is to run on a real cluster of the experiment's own size.
+        The variant to run on a real cluster of the experiment's own size.
     budget_s
-        A simulation that takes longer says nothing.
+        A simulation that takes longer has no result.
     """
 
     def check(progress: Progress) -> None:
@@ -69,7 +69,7 @@ def foresee(experiment: LoadedExperiment, variant: Variant, budget_s: float = BU
     try:
         result = simulate_variant(setup_of(experiment, variant, jobs), check)
     except (_TakesLongError, InputError):
-        # What the simulator does not cover may run on a real cluster all the same.
+        # A variant that the simulator does not cover may run on a real cluster all the same.
         return Foreseen()
     return Foreseen(result.stuck, result.end_s if result.finished else None)
 
@@ -77,24 +77,24 @@ def foresee(experiment: LoadedExperiment, variant: Variant, budget_s: float = BU
 def check_ends(
     experiment: LoadedExperiment, variants: Sequence[Variant], on_progress: Callable[[str], None]
 ) -> float | None:
-    """Refuse variants of which the simulator finds that they can never end, and return a time limit for the others.
+    """Refuse variants that can never end according to the simulator, and return a time limit for the others.
 
     Each policy is simulated with the first of its seeds.
 
     Returns
     -------
     float or None
-        The limit of a real run, in seconds; None where the experiment says itself how long a run may take.
+        The limit of a real run, in seconds; None if the experiment sets the limit itself.
 
     Raises
     ------
     RunInvalid
-        For a variant that can never end.
+        A variant can never end.
     """
     limits = experiment.spec.limits
     if limits.duration_s is not None:
-        return None  # watched that long, whatever happens
-    # Of several seeds one: what stands still does so for the shape of the load.
+        return None  # observed for a fixed time in any case
+    # One seed is enough: whether a load gets stuck depends on its shape.
     first: dict[str, Variant] = {}
     for one in variants:
         first.setdefault(str(replace(one, name="", seed=0, settings=dict(sorted(one.settings.items())))), one)
@@ -118,26 +118,26 @@ def check_ends(
 
 
 def default_limit_s(experiment: LoadedExperiment) -> float | None:
-    """Return the limit of a real run of which the simulator says nothing; None where the experiment sets one."""
+    """Return the limit of a real run without a simulated time; None if the experiment sets one."""
     limits = experiment.spec.limits
     known = limits.duration_s is not None or "time_limit_s" in limits.model_fields_set
     return None if known else LIMIT_UNKNOWN_S
 
 
 def patience_s(*, programs: bool, controlled: bool, preemption: bool) -> float:
-    """How long nothing may move on a real cluster before a run counts as one that never ends, in seconds."""
+    """Return how long a real cluster may stand still before a run counts as never ending, in seconds."""
     if programs:
         return STILL_PROGRAMS_S
     return STILL_MOVED_S if controlled or preemption else STILL_S
 
 
 def pending_containers(status: SchedulerStatus) -> int:
-    """Return how many containers all leaves together wait for."""
+    """Return how many containers all leaves wait for in total."""
     return sum(queue.containers_pending for queue in status.queues.values() if queue.leaf)
 
 
 class Standstill:
-    """Notices on a real cluster that all applications wait, and nothing has moved for ``patience_s`` seconds."""
+    """Detects on a real cluster that all applications wait and nothing has moved for ``patience_s`` seconds."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
@@ -145,7 +145,7 @@ class Standstill:
         self._since_s = 0.0
 
     def look(self, now_s: float, jobs: Iterable[JobRun], status: SchedulerStatus | None) -> str:
-        """Compare what is there with the previous look.
+        """Compare the present state with the previous poll.
 
         Parameters
         ----------
@@ -154,12 +154,12 @@ class Standstill:
         jobs
             The jobs that have not ended, all of which have been submitted.
         status
-            The queues as they were seen last.
+            The queues at the last poll.
 
         Returns
         -------
         str
-            Why the run can never end, in words; '' as long as something may happen.
+            Why the run can never end; '' as long as something may happen.
         """
         apps = [(job, job.status) for job in jobs]
         pending = 0 if status is None else pending_containers(status)

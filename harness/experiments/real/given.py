@@ -1,8 +1,8 @@
-"""The allocation file of somebody's cluster while experiments run there: kept on disk, put back whatever happens.
+"""The allocation file of an external cluster during experiments: saved on disk and restored in any case.
 
-Before the first write what the file held lies in a folder beside those of clusters of our own
-(``runs/given-PID-TICKS-PLACE/``), with a digest of everything that is written in its place. So a later run can put it
-back when the one that left it was killed or lost its connection, and never over what somebody else has written since.
+Before the first write, the file's content is saved in a folder beside those of clusters that we start
+(``runs/given-PID-TICKS-PLACE/``), with digests of everything that is written in its place. If a run is killed or loses
+its connection, a later run can restore the content, but never over what somebody else has written since.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from harness.yarn.http import HttpOptions
 from harness.yarn.stores import open_store
 
 Progress = Callable[[str], None]
-#: Folders whose file is still to be put back; those that somebody else's changes have overtaken.
+#: Prefixes of folders: of files still to be restored, and of files that somebody else has changed since.
 _PREFIX, _OVERTAKEN = "given-", "kept-"
 _COPY, _DOCUMENT, _WRITTEN = "before.xml", "given.json", "written"
-#: One process at a time looks after what others have left: two would put a file back one after the other, the second
-#: over a new run's.
+#: One process at a time restores what others have left: two would restore a file one after the other, the second over a
+#: new run's file.
 _LOCK = ".given.lock"
-#: Those that this process works with now.
+#: Folders in use by this process.
 _OPEN: set[str] = set()
 
 
@@ -40,13 +40,13 @@ def _digest(data: bytes) -> str:
 
 
 def _same_everywhere(text: str) -> str:
-    """A place's name that means the same in another working directory."""
+    """Return a place's name that means the same in another working directory."""
     return text if "://" in text else str(Path(text).absolute())
 
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """A folder with what an allocation file held. ``place`` is as `open_store` takes it."""
+    """A folder with the saved content of an allocation file. ``place`` is an argument of `open_store`."""
 
     folder: Path
     place: str
@@ -58,13 +58,13 @@ class _Kept:
 
     @property
     def in_use(self) -> bool:
-        """Whether a run still works with the file (of this process' own: not only its folder is left)."""
+        """Return whether a run is still using the file (in this process: not only its folder is left)."""
         if self.process.pid == os.getpid() and self.process.alive:
             return self.folder.name in _OPEN
         return self.process.alive
 
     def note(self, data: bytes) -> None:
-        """Note on the disk that this program writes these bytes, before they are written anywhere else.
+        """Record on disk that this program will write these bytes, before they are written anywhere else.
 
         Raises InputError.
         """
@@ -79,7 +79,7 @@ class _Kept:
                 os.fsync(out.fileno())
 
     def put_back(self, place: ConfigStore) -> str | None:
-        """Puts back what the file held, if it is still one of ours, and removes the folder; else why not, in words."""
+        """Restore the file's content if the present one is ours, and remove the folder; otherwise return why not."""
         try:
             before, now = self.copy.read_bytes(), place.read()
             if now != before:
@@ -109,7 +109,7 @@ class _Kept:
 
 
 class _GivenPlace(ConfigStore):
-    """A place whose every new content is noted before it is written."""
+    """A store that records every new content before it is written."""
 
     def __init__(self, place: ConfigStore, kept: _Kept) -> None:
         self._place, self._kept = place, kept
@@ -127,10 +127,10 @@ class _GivenPlace(ConfigStore):
 
 
 def _kept_folders(root: Path) -> list[_Kept]:
-    """Those whose file nobody works with any more, or somebody does; what cannot be read is passed over."""
+    """Return the folders whose file is no longer in use, or is in use; unreadable ones are skipped."""
     found = []
     for folder in sorted(root.glob(f"{_PREFIX}*")):
-        # Not ours, or gone meanwhile: another process puts back too.
+        # It is not ours, or was removed meanwhile by another restoring process.
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             document = json.loads((folder / _DOCUMENT).read_text())
             found.append(_Kept(folder, str(document["place"]), processes.Process(**document["process"])))
@@ -138,7 +138,7 @@ def _kept_folders(root: Path) -> list[_Kept]:
 
 
 def _sync(path: Path) -> None:
-    """The names in a folder are on the disk when this returns. Raises OSError."""
+    """Make sure that the names in a folder are on disk. Raises OSError."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -147,7 +147,7 @@ def _sync(path: Path) -> None:
 
 
 def _keep(root: Path, text: str, before: bytes) -> _Kept:
-    """A new folder, there whole or not at all, for its owner's eyes only. Raises OSError."""
+    """Create a folder atomically, readable only by its owner. Raises OSError."""
     me = next(iter(processes.of_pid(os.getpid())))
     name = f"{_PREFIX}{me.pid}-{me.start_ticks}-{_digest(text.encode())[:8]}"
     scratch = Path(tempfile.mkdtemp(prefix=".given-", dir=root))
@@ -167,9 +167,9 @@ def _keep(root: Path, text: str, before: bytes) -> _Kept:
 
 
 def put_back_abandoned(root: Path, progress: Progress = lambda _: None) -> list[str]:
-    """Puts back the files that runs which are gone have left replaced; the names of their folders.
+    """Restore the files that ended runs have left replaced; return the names of their folders.
 
-    What cannot be put back stays for the next time; ``progress`` is told.
+    What cannot be restored stays for the next time and is reported to ``progress``.
     """
     done: list[str] = []
     if not any(not kept.in_use for kept in _kept_folders(root)):
@@ -199,11 +199,13 @@ def _put_back(kept: _Kept) -> str | None:
 
 @contextlib.contextmanager
 def given_file(root: Path, text: str, progress: Progress, options: HttpOptions | None = None) -> Iterator[ConfigStore]:
-    """The allocation file of a given cluster (as `open_store` takes it), which has its content back when this ends.
+    """Provide the allocation file of an external cluster (an argument of `open_store`).
 
-    What a run before has left replaced is put back first. If it cannot be put back at the end, ``progress`` is told
-    where the copy lies, and the next run tries it. Raises InputError when another run works with the file, when there
-    is no room for the copy, and what reading the file raises; it is untouched then.
+    Its content is restored at the end.
+
+    A file that an earlier run has left replaced is restored first. If restoring fails at the end, ``progress`` receives
+    the location of the copy, and the next run tries again. Raises InputError if another run uses the file or there is
+    no room for the copy, and errors of reading the file; it is then unchanged.
     """
     text = _same_everywhere(text)
     place = open_store(text, options)

@@ -1,6 +1,6 @@
-"""Programs that compute in an experiment on a real cluster: their data, memory, submission, times, answers, trace.
+"""Programs that compute in an experiment on a real cluster: data, memory, submission, times, answers, trace.
 
-A run has one `ProgramLoad` beside its replayed load: harness.experiments.real.run asks it for the jobs that it knows.
+A run has one `ProgramLoad` besides its replayed load; harness.experiments.real.run asks it about the jobs that it has.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.traces.spec import DataSpec, DelaysSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
-#: What the daemons take beside their nodes' containers, and what is left to everybody else.
+#: Memory of the daemons besides their nodes' containers, and memory that is left for everything else.
 _RM_MB, _NODE_MB, _LEFT_MB = 350, 300, 500
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -42,7 +42,7 @@ NO_TOKENS = "need delegation tokens where there is Kerberos, and yarnfair fetche
 
 
 def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
-    """The jobs of all such queues, under the ids that `jobs_of` gives them. Raises InputError."""
+    """Return the jobs of all such queues, under the ids of `jobs_of`. Raises InputError."""
     known = {job.id for job in jobs_of(experiment, seed)[0]}
     found: list[ProgramJob] = []
     for load, _ in program_loads(experiment.loads):
@@ -53,20 +53,20 @@ def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
     return found
 
 
-# --- before a cluster is there ----------------------------------------------------------------------------------------
+# --- before the cluster starts ----------------------------------------------------------------------------------------
 
 
 def check_memory(experiment: LoadedExperiment) -> None:
-    """Refuses nodes that this machine cannot hold: their daemons, and the containers where programs fill them.
+    """Refuse nodes that this machine cannot hold: their daemons, and the containers if programs fill them.
 
-    Where a system does not say what it has left, nothing is refused. Raises InputError.
+    If the system does not show its free memory, nothing is refused. Raises InputError.
     """
     free = processes.free_mb()
     if free is None:
         return
     nodes = experiment.spec.cluster.nodes
     count = sum(group.count for group in nodes)
-    # Replayed tasks sleep.
+    # Replayed tasks only sleep.
     programs = program_loads(experiment.loads)
     containers = sum(group.count * group.memory_mb for group in nodes) if programs else 0
     others = sum(engine(name).beside_mb for name in {name for _, spec in programs for name in spec.engines()})
@@ -85,14 +85,14 @@ def check_memory(experiment: LoadedExperiment) -> None:
 
 
 def node_limit_mb(experiment: LoadedExperiment) -> int | None:
-    """What a node's daemon and containers may take together, MiB: all that it offers, where programs compute there."""
+    """Return the limit of a node's daemon and containers together, MiB: its whole size if programs compute there."""
     if not program_loads(experiment.loads):
         return None
     return max(group.memory_mb for group in experiment.spec.cluster.nodes) + _NODE_MB
 
 
 def make_data(experiment: LoadedExperiment, progress: Callable[[str], None]) -> dict[DataSpec, Path]:
-    """The data sets of an experiment in the user's cache, made where they are missing. Raises InputError, CallError."""
+    """Create an experiment's missing data sets in the user's cache. Raises InputError, CallError."""
     found: dict[DataSpec, Path] = {}
     for _, spec in program_loads(experiment.loads):
         for data in spec.data.values():
@@ -114,7 +114,7 @@ def make_data(experiment: LoadedExperiment, progress: Callable[[str], None]) -> 
 
 
 def container_overhead_s(job: JobRun) -> float:
-    """What each container of a MapReduce job was held beyond its task's time, by the memory that the RM counted."""
+    """Return how long each container of a MapReduce job was held beyond its task's time, from the RM's memory count."""
     status, tasks = job.status, [task for task in job.record.tasks if task.ended_ms > task.started_ms]
     if status is None or not status.final or not tasks or not status.launched_ms:
         return 0.0
@@ -127,9 +127,8 @@ def container_overhead_s(job: JobRun) -> float:
 def executor_start_s(job: JobRun) -> float | None:
     """Return the mean time from the grant of a Spark job's executors until they registered, in seconds.
 
-    It follows from the memory that the RM counted. None unless the application succeeded: if it was cut off, that
-    memory may include containers that never registered. If it ended by itself there are few of these, and they were
-    granted just before the end.
+    It is derived from the memory that the RM counted. None unless the application succeeded: otherwise that memory may
+    include containers that never registered. In a successful one there are few of these, granted just before the end.
     """
     status, record = job.status, job.record
     count = len(record.executors_ms)
@@ -142,11 +141,11 @@ def executor_start_s(job: JobRun) -> float | None:
 
 
 def _with_overheads(line: JobLine, job: JobRun, delays: DelaysSpec) -> JobLine:
-    """A job of a trace with what its containers and its master took beside the tasks' work.
+    """Return a job of a trace with the overheads of its containers and its AM.
 
-    Neither MapReduce's master nor Spark's says when a container was granted, or when it was through with exiting. But
-    the ResourceManager counts memory over time: what it counted beyond the master and the tasks' own times is spread
-    evenly over the job's containers. What heartbeats take besides on average is left out: the simulator has them too.
+    Neither MapReduce's nor Spark's AM shows when a container was granted, or when it had exited. But the
+    ResourceManager counts memory over time: what it counted beyond the AM and the tasks' own times is spread evenly
+    over the job's containers. The average delay of heartbeats is excluded, because the simulator has heartbeats too.
     """
     node_s, am_s = (delays.node_heartbeat_ms or 1000) / 2000.0, (delays.am_heartbeat_ms or 1000) / 2000.0
     if delays.end_heartbeat_ms is not None:
@@ -165,7 +164,7 @@ def _with_overheads(line: JobLine, job: JobRun, delays: DelaysSpec) -> JobLine:
         ]
     }
     if line.am_start_s is not None:
-        # The history has when the first task was scheduled: it is asked for at the heartbeat after.
+        # The history shows when the first task was scheduled; its container is requested at the next heartbeat.
         changed["am_start_s"] = round(line.am_start_s + am_s, 3)
     last_ms = max((task.ended_ms for task in job.record.tasks), default=0)
     if last_ms and job.status is not None and job.status.finished_ms:
@@ -173,22 +172,22 @@ def _with_overheads(line: JobLine, job: JobRun, delays: DelaysSpec) -> JobLine:
     return line.model_copy(update=changed)
 
 
-# --- a run ------------------------------------------------------------------------------------------------------------
+# --- during a run -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class Programs:
-    """What the programs of an experiment need on one cluster; lasts as long as that."""
+    """What the programs of an experiment need on one cluster; lives as long as the cluster."""
 
     experiment: LoadedExperiment
     cluster: RealCluster
     data: Mapping[DataSpec, Path | Target]
     progress: Callable[[str], None]
-    #: Of programs that run by themselves: where each writes, and properties of their engine.
+    #: For programs that run by themselves: the folder that each writes to, and properties of their engine.
     requests: Sequence[Request] = ()
 
     def load(self, rest: RestClient, seed: int, tag: str) -> ProgramLoad | None:
-        """The programs of one run, ready to be submitted; None when it has none."""
+        """Return the programs of one run, ready to be submitted; None if it has none."""
         jobs = program_jobs(self.experiment, seed)
         if not jobs:
             return None
@@ -222,12 +221,12 @@ class ProgramLoad:
     """The programs of one run."""
 
     jobs: Sequence[ProgramJob]
-    #: Where programs that run by themselves write, by their names.
+    #: Output folders of programs that run by themselves, by name.
     outputs: Mapping[str, Path | Target] = field(default_factory=dict)
     #: By the engine's name, in the order of `ENGINES`.
     engines: dict[str, EnginePrograms] = field(default_factory=dict)
     by_id: Mapping[str, ProgramJob] = field(default_factory=dict)
-    #: Whether answers are right, as far as they were looked at.
+    #: Whether answers are correct, as far as they were checked.
     verdicts: dict[str, Verdict] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -237,16 +236,16 @@ class ProgramLoad:
         return job_id in self.by_id
 
     def of(self, job_id: str) -> EnginePrograms:
-        """The programs of a job's engine, which are asked for what is the job's."""
+        """Return the programs object of a job's engine."""
         return self.engines[self.by_id[job_id].engine]
 
     def kill(self) -> None:
-        """Kills what does not carry the run's tag and has not ended."""
+        """Kill unfinished applications without the run's tag."""
         for one in self.engines.values():
             one.kill()
 
     def record(self, job_id: str, status: AppStatus | None) -> JobRecord:
-        """What is known of a job's tasks; of one that failed also why. Raises InputError."""
+        """Return what is known of a job's tasks; for a failed job also why. Raises InputError."""
         own = self.of(job_id)
         found = own.record(job_id, status)
         if status is not None and status.final and status.final_status != "SUCCEEDED":
@@ -254,13 +253,13 @@ class ProgramLoad:
         return found
 
     def continues(self, job_id: str) -> bool:
-        """Whether a job is a further step of a program, which does not come where the step before has failed."""
+        """Return whether a job is a later step of a program, which is skipped if the step before has failed."""
         return job_id in self.by_id and self.by_id[job_id].step > 1
 
     def check(self, jobs: Iterable[JobRun], answers: Path, progress: Callable[[str], None]) -> dict[str, str]:
-        """What is wrong with the answers of the jobs that ended well, by job; empty when all are right.
+        """Return errors in the answers of successful jobs, by job; empty if all are correct.
 
-        Those that the workload keeps are put below ``answers``, a folder a job.
+        Answers that the workload keeps are stored below ``answers``, one folder per job.
         """
         wrong: dict[str, str] = {}
         ended = [job for job in jobs if job.spec.id in self and job.ended and not job.failed]
@@ -288,12 +287,12 @@ class ProgramLoad:
         return wrong
 
     def lines(self, lines: Sequence[JobLine], jobs: Sequence[JobRun], delays: DelaysSpec) -> list[JobLine]:
-        """A trace's jobs, with what programs took beside their tasks' work. ``delays``: the trace's."""
+        """Return a trace's jobs with the overheads of programs. ``delays``: of the trace."""
         by_id = {job.spec.id: job for job in jobs}
         return [_with_overheads(line, by_id[line.job], delays) if line.job in self else line for line in lines]
 
     def document(self, hadoop: str, data: Mapping[DataSpec, Path | Target]) -> dict[str, Any]:
-        """Versions and settings of the engines, and the data, for ``run.json``."""
+        """Return versions and settings of the engines, and the data, for ``run.json``."""
         engines = [found.document() for found in self.engines.values()]
         sets = []
         for place in data.values():
@@ -304,6 +303,6 @@ class ProgramLoad:
         return {"hadoop": hadoop, "python": platform.python_version(), "engines": engines, "data": sets}
 
     def close(self) -> None:
-        """Gives back what the run has taken on this machine and in the cluster's folder."""
+        """Release what the run has taken on this machine and in the cluster's folder."""
         for one in reversed(self.engines.values()):
             one.close()

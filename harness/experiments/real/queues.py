@@ -1,4 +1,4 @@
-"""The queues of a run on a real cluster: those of the experiment put in force, or those that are there."""
+"""The queues of a run on a real cluster: the experiment's, put in force, or the existing ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.yarn.rmclient import RmClient
 
 
 def allocations_of(experiment: LoadedExperiment, variant: Variant, capacity: Resource) -> AllocationFile:
-    """The experiment's allocation file, with what a stock policy's plan sets once."""
+    """Return the experiment's allocation file, including what a stock policy's plan sets once."""
     allocations = allocation_file(experiment.spec)
     if variant.mode == "outside" or variant.in_rm:
         return allocations
@@ -25,10 +25,10 @@ def allocations_of(experiment: LoadedExperiment, variant: Variant, capacity: Res
 
 
 def find_queues(client: RmClient, experiment: LoadedExperiment, *, any_queue: bool) -> Mapping[str, float]:
-    """Check that the cluster has the experiment's queues, which stay as they are.
+    """Check that the cluster has the experiment's queues, which are not changed.
 
-    Returns the weights that go into the run's record, because the RM does not report them. Raises InputError where a
-    queue is missing, unless ``any_queue``.
+    Returns the weights that go into the run's record, because the RM does not report them. Raises InputError if a queue
+    is missing, unless ``any_queue``.
     """
     there = client.rest.scheduler().queues
     missing = [path for path in experiment.weights if path not in there]

@@ -1,8 +1,8 @@
 """One variant of an experiment on a real cluster, in wall-clock time, into its run directory.
 
-The same jobs as in the simulator (harness.jobs.workloads), each task as long as there, submitted by the same schedule
-as replayed load (workloads/replay) or as programs that compute. Stock policies are set in the allocation file once; the
-others act from outside, the control core on the wall clock (harness.control.wall).
+Jobs and task durations are those of the simulator (harness.jobs.workloads), submitted by the same schedule as replayed
+load (workloads/replay) or as programs that compute. Stock policies are set once in the allocation file; others act from
+outside, with the control core on the wall clock (harness.control.wall).
 """
 
 from __future__ import annotations
@@ -57,28 +57,28 @@ from harness.yarn.rmclient import RmClient
 
 __all__ = ["RealRun"]
 
-#: How often the applications are looked at.
+#: Poll interval of the applications.
 FOLLOW_EVERY_S = 0.5
-#: How often a job whose master is preempted is submitted again.
+#: How often a job is submitted again after its AM was preempted.
 MOST_PREEMPTED = 20
-#: Silence of the ResourceManager that a run outlives.
+#: How long the ResourceManager may be silent before the run ends.
 SILENCE_S = 120.0
-#: How often a line of progress is printed.
+#: Interval of progress lines.
 TELL_EVERY_S = 30.0
 
 
 class RealRun:
     """One variant on one cluster."""
 
-    #: What the controller could carry out; None where no policy acts from outside.
+    #: What the controller could carry out; None if no policy acts from outside.
     health: ControlHealth | None = None
-    #: The time limit, in seconds, where the experiment sets none; None: the experiment's.
+    #: The time limit, in seconds, if the experiment sets none; None: the experiment's.
     limit_s: float | None = None
-    #: Notices that the load can never end; None where the run is watched for a while and then cut.
+    #: Detects that the load can never end; None if the run is observed for a fixed time.
     standstill: Standstill | None = None
-    #: Why the load can never end, in words.
+    #: Why the load can never end.
     never_ends = ""
-    #: The queues as they were seen last.
+    #: The queues at the last poll.
     seen: SchedulerStatus | None = None
     on_progress: Callable[[str], None] | None = None
 
@@ -94,7 +94,7 @@ class RealRun:
         limit_s: float | None = None,
     ) -> None:
         self.programs, self.limit_s, self.on_progress = programs, limit_s, programs.progress
-        #: Those of this run that compute; the other jobs are replayed.
+        #: The run's jobs that compute; other jobs are replayed.
         self.load: ProgramLoad | None = None
         self.experiment, self.variant, self.directory, self.cluster = experiment, variant, directory, cluster
         jobs = list(jobs_of(experiment, variant.seed)[0])
@@ -106,7 +106,7 @@ class RealRun:
         for job in self.jobs:
             if job.spec.after_job:
                 self.followers.setdefault(job.spec.after_job, []).append(job)
-        #: Jobs that have ended, of which those that wait for them do not know yet.
+        #: Jobs that have ended, but whose dependents have not been told yet.
         self.done: list[JobRun] = []
         self.client = client_of(cluster)
         self.tag = tag or f"run-{uuid.uuid4().hex[:12]}"
@@ -117,9 +117,9 @@ class RealRun:
         self._closing = contextlib.ExitStack()
         self.began = time.monotonic()
         self.zero_ms = 0
-        #: The properties of a cluster that was there already, as far as it shows them (None: it is ours).
+        #: The properties of an external cluster, as far as it shows them (None: we started it).
         self.given: dict[str, str] | None = None
-        #: When nothing was waited for any more, in seconds of the run: what comes after is tear-down.
+        #: When the last wait ended, in seconds of the run: later time is tear-down.
         self.ended_s: float | None = None
 
     def __enter__(self) -> RealRun:
@@ -132,13 +132,14 @@ class RealRun:
         self._closing.close()
         self.client.close()
 
-    # --- beginning ---
+    # --- start ---
 
     def _begin(self) -> None:
-        """Queues in force, nothing running, the controller at work; from now on it counts."""
+        """Start the measured time: queues in force, nothing running, the controller active."""
         rest = self.client.rest
         info, capacity = rest.info(), rest.metrics().total
-        # What runs, which need not be what the experiment says: a given cluster, hosts with sizes of their own.
+        # The actual resources, which may differ from the experiment's: an external cluster, or hosts with sizes of
+        # their own.
         self.nodes = nodes_of(rest.nodes())
         if "given" in self.cluster.document:
             try:
@@ -208,7 +209,7 @@ class RealRun:
         self.controller.start()
 
     def _control(self, controller: Controller[RmClient]) -> None:
-        """Run the controller until the run ends; `_loop` notices when it dies before."""
+        """Run the controller until the run ends; `_loop` detects if it ends earlier."""
         assert self.health is not None
         try:
             controller.run(self.stop)
@@ -218,7 +219,7 @@ class RealRun:
             self.decisions.append({"time_s": self.now_s(), "alarm": "controller", "text": without_secrets(text)})
 
     def _controller_died(self) -> bool:
-        """Whether the controller ended by itself: from then on nobody carries out what the policy wants."""
+        """Return whether the controller ended by itself, so that nothing carries out the policy any more."""
         if self.controller is None or self.health is None or self.controller.is_alive() or self.stop.is_set():
             return False
         self.health.died = self.health.died or "its thread ended"
@@ -236,13 +237,13 @@ class RealRun:
             self.decisions.append({**(decision_document(record) or {}), "time_s": now, "effect_s": report.effect_s})
 
     def now_s(self) -> float:
-        """Seconds from the start of the run, by the clock that YARN's times are of."""
+        """Return seconds from the start of the run, by the clock of YARN's times."""
         return (time.time_ns() // 1_000_000 - self.zero_ms) / 1000.0
 
     # --- the run ---
 
     def run(self, on_step: Callable[[Step], None] | None) -> Outcome:
-        """To the end, the time limit, or an interruption: then what runs is killed and what was measured is kept."""
+        """Run to the end, the time limit or an interruption; then kill what runs and keep the measurements."""
         self._begin()
         limits = self.experiment.spec.limits
         limit_s = limits.time_limit_s if self.limit_s is None else self.limit_s
@@ -277,7 +278,7 @@ class RealRun:
             self.jobs, node_ms=node_heartbeat_ms(self.experiment, self.given)
         )
         source = f"{self.cluster.backend} cluster {self.directory.info['cluster']['id']}, {self.variant.name}"
-        # The masters of programs act on an answer at once.
+        # AMs of programs act on an answer at once.
         header = run_header(
             self.experiment,
             source,
@@ -314,7 +315,7 @@ class RealRun:
         while True:
             now = self.now_s()
             if all(job.ended for job in self.jobs):
-                # All jobs have ended: the last look only makes the curves longer.
+                # All jobs have ended: the last poll only extends the curves.
                 with contextlib.suppress(YarnfairError):
                     self._look()
                 return True
@@ -348,7 +349,7 @@ class RealRun:
             except Refused:
                 raise
             except YarnfairError as error:
-                # The RM may be restarting: what was submitted goes on or shows as failed.
+                # The RM may be restarting: submitted applications continue or show up as failed.
                 silent_since = silent_since or time.monotonic()
                 if time.monotonic() - silent_since > SILENCE_S:
                     raise
@@ -366,7 +367,7 @@ class RealRun:
             time.sleep(min(max(soonest - self.now_s(), 0.0), 0.5))
 
     def _stands_still(self, now: float) -> bool:
-        """Whether all jobs have come, and nothing has moved for so long that nothing ever will."""
+        """Return whether all jobs were submitted and nothing has moved for so long that nothing ever will."""
         if self.standstill is None or (self.holding is not None and self.holding.next_s is not None):
             return False
         open_jobs = [job for job in self.jobs if not job.ended]
@@ -377,7 +378,7 @@ class RealRun:
         return bool(self.never_ends)
 
     def _tell(self, now: float) -> None:
-        """One line of progress: a run on a real cluster lasts for minutes."""
+        """Print a line of progress, because a real run takes minutes."""
         if self.on_progress is None:
             return
         ended = sum(job.ended for job in self.jobs)
@@ -390,7 +391,7 @@ class RealRun:
         )
 
     def _open_words(self) -> str:
-        """How many jobs have not ended, and how the first of them stands."""
+        """Describe how many jobs have not ended, and the state of the first of them."""
         open_jobs = [job for job in self.jobs if not job.ended]
         first = next((job for job in open_jobs if job.status is not None), None)
         words = f"{len(open_jobs)} of {len(self.jobs)} jobs had not"
@@ -400,7 +401,7 @@ class RealRun:
         return f"{words}, the first {first.spec.id} ({first.status.id} {first.status.state}, {holds})"
 
     def _came(self, job: JobRun) -> None:
-        """A user submits a job: at once to the RM, or under mrorder to the queue before it."""
+        """Handle a user's submission: to the RM at once, or under mrorder to the queue in front of it."""
         if self.holding is None:
             self._submit(job)
         elif job.spec.id not in self.holding.arrived:
@@ -433,17 +434,17 @@ class RealRun:
             job.app_id = self.replayer.submit(job.spec)
 
     def _failed(self, job: JobRun, why: str) -> None:
-        """A program that could not be submitted, or failed before it had an application."""
+        """Handle a program that could not be submitted, or failed before it had an application."""
         job.ended = job.failed = True
         job.finished_s, job.record = self.now_s(), JobRecord(why=why)
         self.done.append(job)
 
     def _released(self, job: JobRun) -> list[tuple[float, JobRun]]:
-        """The jobs that were waiting for this one, which has ended, and when they come."""
+        """Return the jobs that waited for this ended job, and their submission times."""
         found: list[tuple[float, JobRun]] = []
         for follower in self.followers.get(job.spec.id, []):
             if job.failed and self.load is not None and self.load.continues(follower.spec.id):
-                # The rest of a program of which a part has failed does not come; what follows the program does.
+                # The rest of a program with a failed step is skipped; what follows the program is not.
                 follower.ended = follower.failed = True
                 follower.finished_s = job.finished_s
                 found += self._released(follower)
@@ -453,7 +454,7 @@ class RealRun:
         return found
 
     def _check_answers(self) -> None:
-        """The programs' answers, when nothing runs any more: a wrong one makes its job a failed one."""
+        """Check the programs' answers after the run; a wrong answer makes its job a failed one."""
         if self.load is None:
             return
         found = self.load.check(self.jobs, self.directory.path / "answers", self.programs.progress)
@@ -466,7 +467,7 @@ class RealRun:
         self.curves.look(self.now_s(), status, self.weights)
 
     def _follow(self) -> None:
-        """Looks at the applications that have not ended; the jobs that ended since join ``done``."""
+        """Poll the unfinished applications; jobs that have ended since are added to ``done``."""
         self._taken()
         open_jobs = {job.app_id: job for job in self.jobs if job.app_id is not None and not job.ended}
         if not open_jobs:
@@ -490,7 +491,7 @@ class RealRun:
                 self._again(job, status)
 
     def _taken(self) -> None:
-        """Look for the applications of jobs that were submitted and whose application is not known yet."""
+        """Find the applications of submitted jobs whose application is not known yet."""
         for job in self.jobs if self.load is not None else ():
             if job.tries and job.app_id is None and not job.ended:
                 assert self.load is not None
@@ -509,7 +510,7 @@ class RealRun:
         try:
             if self.load is not None and job.spec.id in self.load:
                 found = self.load.record(job.spec.id, job.status)
-                # As it ran: its stages, and each task's time.
+                # As it ran: its stages, and the time of each task.
                 job.spec = self.load.of(job.spec.id).measured(job.spec.id, job.status)
                 self.alone_s[job.spec.id] = ideal_alone_s(job.spec, self.capacity)
                 return found
@@ -519,7 +520,7 @@ class RealRun:
             return job.record
 
     def _preempted_master(self, status: AppStatus) -> bool:
-        # Masters have one attempt (a second one would find half of the work done), also against preemption.
+        # AMs have a single attempt (a second one would find half of the work done), even with preemption.
         return status.state == "FAILED" and re.search(r"exitCode: -102\b", status.diagnostics) is not None
 
     def _again(self, job: JobRun, status: AppStatus) -> None:
@@ -531,7 +532,7 @@ class RealRun:
 
     def _kill(self) -> None:
         self.stop.set()
-        # What cannot be killed ends with the cluster, or by itself on a given one.
+        # What cannot be killed ends with the cluster, or by itself on an external one.
         with contextlib.suppress(YarnfairError):
             self.replayer.kill_all()
         if self.load is not None:
@@ -544,7 +545,7 @@ class RealRun:
     # --- writing ---
 
     def _write(self, *, finished: bool) -> tuple[SimResult, dict[str, Any]]:
-        """Everything as it stands now; the result and the summary."""
+        """Write the present state: the result and the summary."""
         end_s = self.now_s() if self.ended_s is None else self.ended_s
         result = result_of(
             self.jobs,

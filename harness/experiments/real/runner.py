@@ -1,6 +1,6 @@
-"""The backends with a real ResourceManager: an experiment's variants one after another on a cluster.
+"""Backends with a real ResourceManager: run an experiment's variants one after another on a cluster.
 
-Each is a `RealRun` (harness.experiments.real.run); the cluster is harness.experiments.real.cluster's.
+Each is a `RealRun` (harness.experiments.real.run); harness.experiments.real.cluster provides the cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.experiments.real.start import await_nodes, warm_up
 from harness.experiments.resolve import LoadedExperiment, Variant
 from harness.results.store import RunDirectory
 
-#: Brings up a cluster, warm, with this scheduler, whose RM has the jar for this variant inside it (None: no jar).
+#: Starts and warms up a cluster with this scheduler and the jar for this variant inside the RM (None: no jar).
 Opens = Callable[[Variant | None, str], AbstractContextManager[RealCluster]]
 
 
@@ -30,18 +30,17 @@ def _choice(variant: Variant | None) -> tuple[str, Mapping[str, str]] | None:
 
 
 class KeptCluster:
-    """The cluster of an experiment's runs, kept up from one to the next where the one leaves nothing for the other.
+    """The cluster of an experiment's runs, kept up between runs that do not affect one another.
 
-    A policy inside the ResourceManager leaves something: its accounts, and its settings, last as long as the RM. So
-    each such run gets an RM that has not had one, and each scheduler one of its own. As a context: the cluster is down
-    at its end.
+    A policy inside the ResourceManager does affect later runs: its accounts and settings last as long as the RM. So
+    each such run gets a fresh RM, and so does each scheduler. As a context manager, it stops the cluster at its end.
     """
 
     def __init__(self, opens: Opens, target: Target, progress: Callable[[str], None]) -> None:
         self._opens, self._given, self._progress = opens, target.rm is not None, progress
         self._stack = contextlib.ExitStack()
         self._cluster: RealCluster | None = None
-        #: For which policy inside the RM it was brought up, and whether one has run there.
+        #: The policy inside the RM for which it was started, and whether one has run there.
         self._inside: Variant | None = None
         self._scheduler = "fair"
         self._has_accounts = False
@@ -53,13 +52,13 @@ class KeptCluster:
         self.close()
 
     def open(self, inside: Variant | None, scheduler: str = "fair") -> RealCluster:
-        """Brings the cluster up. ``inside``: the variant inside the RM that is to run there, if any."""
+        """Start the cluster. ``inside``: the variant to run inside the RM, if any."""
         self._cluster = self._stack.enter_context(self._opens(inside, scheduler))
         self._inside, self._scheduler, self._has_accounts = inside, scheduler, False
         return self._cluster
 
     def cluster_for(self, variant: Variant) -> RealCluster:
-        """Where a variant is to run now; raises what bringing up a cluster raises."""
+        """Return the cluster for a variant now. Raises the errors of a start."""
         inside = variant if variant.in_rm else None
         if self._cluster is not None and variant.scheduler != self._scheduler:
             self._progress(f"{variant.name}: the other scheduler begins with a ResourceManager of its own")
@@ -82,7 +81,7 @@ class KeptCluster:
         return cluster
 
     def close(self) -> None:
-        """Takes the cluster down, if it is up."""
+        """Stop the cluster, if it is up."""
         stack, self._stack, self._cluster = self._stack, contextlib.ExitStack(), None
         stack.close()
 
@@ -95,14 +94,14 @@ def real_runner(
     target: Target,
     progress: Callable[[str], None],
 ) -> Iterator[Callable[[LoadedExperiment, Variant, RunDirectory, Callable[[Step], None] | None], Outcome]]:
-    """Runs variants one after another on a cluster, which lasts as long as the context.
+    """Provide a runner of variants on a cluster, which lasts as long as the context.
 
-    ``variants``: those of which is known that they come; others may follow. Raises InputError and CallError for what
-    the cluster could not run, before it is brought up.
+    ``variants``: the variants known in advance; others may follow. Raises InputError and CallError for variants that
+    the cluster cannot run, before it is started.
     """
     check_experiment(experiment, backend, target)
     check_policies(variants, backend, target)
-    # What a given cluster has, and what programs ask for, the simulator does not know before.
+    # The simulator cannot know the size of an external cluster, or what programs ask for.
     if variants and target.rm is None and not program_jobs(experiment, experiment.spec.seeds[0]):
         limit_s = check_ends(experiment, variants, progress)
     else:

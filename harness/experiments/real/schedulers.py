@@ -1,4 +1,4 @@
-"""What a run on a real cluster does by its scheduler: the file, how it gets in force, and what writes to it."""
+"""What a run on a real cluster does depending on its scheduler: the file, putting it in force, and its actuator."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class WantedQueues:
     Parameters
     ----------
     experiment, variant
-        What runs.
+        The run's experiment and variant.
     allocations
-        The experiment's queues, with what a stock policy's plan sets once.
+        The experiment's queues, including what a stock policy's plan sets once.
     tree
-        The same as a tree, the queues that Hadoop adds included.
+        The same as a tree, including the queues that Hadoop adds.
     root_named
-        Whether the allocation file that the cluster had has an element for the root itself.
+        Whether the cluster's own allocation file has an element for the root itself.
     """
 
     experiment: LoadedExperiment
@@ -50,7 +50,7 @@ class WantedQueues:
     root_named: bool
 
     def weights(self) -> Mapping[str, float]:
-        """Return the weights of the experiment's queues, the root left out."""
+        """Return the weights of the experiment's queues without the root."""
         return {
             queue.path: queue.weight
             for queue in self.tree
@@ -65,18 +65,18 @@ class RealScheduler(ABC):
     name: ClassVar[SchedulerName]
     #: Its name in messages.
     title: ClassVar[str]
-    #: Whether the queues of a cluster that was there already can be set for a run, and put back after it.
+    #: Whether an external cluster's queues can be set for a run, and restored after it.
     sets_given_queues: ClassVar[bool]
 
     @abstractmethod
     def file_text(self, experiment: LoadedExperiment, allocations: AllocationFile) -> str:
-        """Return the file that it reads its queues from."""
+        """Return the file from which it reads its queues."""
 
     @abstractmethod
     def put(self, client: RmClient, place: ConfigStore, wanted: WantedQueues) -> None:
-        """Write the queues, have the ResourceManager read them, and wait until it shows them.
+        """Write the queues, let the ResourceManager read them, and wait until it shows them.
 
-        Raises InputError for queues that cannot be in force there.
+        Raises InputError for queues that it cannot put in force.
         """
 
     @abstractmethod
@@ -85,11 +85,11 @@ class RealScheduler(ABC):
 
     @abstractmethod
     def own_properties(self, spec: Experiment) -> dict[str, str] | None:
-        """Return what a trace says of the scheduler's own settings; None where it says nothing."""
+        """Return a trace's entry about the scheduler's own settings; None if there is none."""
 
 
 class RealFairScheduler(RealScheduler):
-    """The Fair Scheduler, by its allocation file."""
+    """The Fair Scheduler, set by its allocation file."""
 
     name = "fair"
     title = "Fair Scheduler"
@@ -100,7 +100,7 @@ class RealFairScheduler(RealScheduler):
         return file_text(allocations)
 
     def put(self, client: RmClient, place: ConfigStore, wanted: WantedQueues) -> None:
-        """Put the queues in force, and let a policy inside the ResourceManager order those without one of their own."""
+        """Put the queues in force; a policy inside the ResourceManager orders queues without a policy of their own."""
         variant = wanted.variant
         text = file_text(wanted.allocations, root_named=wanted.root_named)
         if variant.in_rm:
@@ -122,7 +122,7 @@ class RealFairScheduler(RealScheduler):
 
 
 class RealCapacityScheduler(RealScheduler):
-    """The Capacity Scheduler, by its ``capacity-scheduler.xml``."""
+    """The Capacity Scheduler, set by its ``capacity-scheduler.xml``."""
 
     name = "capacity"
     title = "Capacity Scheduler"
@@ -133,7 +133,7 @@ class RealCapacityScheduler(RealScheduler):
         return capacity_text(experiment, allocations)
 
     def put(self, client: RmClient, place: ConfigStore, wanted: WantedQueues) -> None:
-        """Put the queues in force, unless a controller is to work there and would write nothing."""
+        """Put the queues in force, unless a controller will work there and would write nothing."""
         settings = capacity_text(wanted.experiment, wanted.allocations).encode()
         if wanted.variant.mode == "outside":
             accepted = {"preemption"} if wanted.experiment.spec.actuation.accept_preemption else set()
@@ -151,21 +151,21 @@ class RealCapacityScheduler(RealScheduler):
         return texts(spec.capacity)
 
 
-#: By the name that an experiment gives it.
+#: Schedulers by their names in experiments.
 REAL_SCHEDULERS: Mapping[str, RealScheduler] = {
     scheduler.name: scheduler for scheduler in (RealFairScheduler(), RealCapacityScheduler())
 }
 
 
 def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
-    """The allocation file of an experiment as the RM reads it: numbers as float32, the root's defaults written out.
+    """Return an experiment's allocation file as the RM reads it: numbers as float32, the root's defaults written out.
 
-    ``root_named``: whether it has an element for the root itself, which must be as in the file that the RM had before
-    (docs/reference/allocation-file.md, "The root's own element"). Raises InputError where the experiment needs one.
+    ``root_named``: whether it has an element for the root itself, which must be as in the RM's previous file
+    (docs/reference/allocation-file.md, "The root's own element"). Raises InputError if the experiment needs one.
     """
     root = QueueSettings(
         ROOT,
-        # The root's own values stand in for the file's defaults.
+        # The root's own values replace the file's defaults.
         min_share_preemption_timeout_ms=allocations.default_min_share_preemption_timeout_ms,
         fair_share_preemption_timeout_ms=NEVER_MS,
         fair_share_preemption_threshold=0.5,
@@ -188,13 +188,13 @@ def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
 
 
 def capacity_text(experiment: LoadedExperiment, allocations: AllocationFile) -> str:
-    """The ``capacity-scheduler.xml`` of an experiment: the settings that the simulator has."""
+    """Return the ``capacity-scheduler.xml`` of an experiment, with the settings of the simulator."""
     settings = capacity_settings(allocations, nodes_of(experiment.spec))
     return render_properties({**settings, **texts(experiment.spec.capacity)})
 
 
 def check_traps(settings: bytes, client: RmClient, where: str, accepted: Collection[str] = ()) -> None:
-    """Whether a controller would write there at all (`harness.yarn.capacity.traps`). Raises InputError."""
+    """Check that a controller would write there (`harness.yarn.capacity.traps`). Raises InputError."""
     values = parse_configuration(settings, source="capacity").values
     tree = capacity_tree(values, source="capacity")
     for trap in find_traps(values, client.rest.properties(), tree, client.rest.info().hadoop):

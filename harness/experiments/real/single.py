@@ -1,7 +1,7 @@
-"""Programs by themselves on a cluster that is there: an experiment of one queue, run as every other.
+"""Runs single programs on an existing cluster, as an experiment with one queue.
 
-The cluster's queues and policy stay as they are. Everything that a run needs lies in a folder of its own where the
-nodes see it, and goes with its end; what stays is the output.
+The cluster's queues and policy are not changed. Everything that a run needs is in its own folder, which the nodes can
+see and which is removed at its end; only the output stays.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _OWN_CLIENT = "use the engine's own client there; `run --rm` replays tasks there
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """What came of one program. ``apps`` in the order of their submission; ``verdict`` None: not checked.
+    """The result of one program. ``apps`` in the order of their submission; ``verdict`` None: not checked.
 
-    ``why``: of one that failed, with its log's last lines.
+    ``why``: reason of a failure, with the log's last lines.
     """
 
     apps: tuple[AppStatus, ...]
@@ -51,7 +51,7 @@ class Done:
 
 
 def check_request(request: Request) -> None:
-    """Raises CallError for what cannot be run, whichever the cluster: a program, settings, sizes, places."""
+    """Raise CallError for what no cluster can run: invalid programs, settings, sizes or locations."""
     own, one = engine_of(request.program), find(request.program)
     if len(request.inputs) != len(one.data):
         raise CallError(
@@ -67,14 +67,17 @@ def check_request(request: Request) -> None:
 
 
 def experiment_of(requests: Sequence[Request]) -> tuple[LoadedExperiment, dict[DataSpec, Path | Target]]:
-    """Programs of one engine, in turn, as an experiment, and where their data lies. Raises InputError, CallError."""
+    """Return programs of one engine, in turn, as an experiment, and the location of their data.
+
+    Raises InputError, CallError.
+    """
     first, programs, data = requests[0], [], dict[DataSpec, Path | Target]()
     for request in requests:
         program, sizing = engine_of(request.program).sized(request)
         programs.append(program.model_dump(exclude_none=True))
     for kind, place in zip(find(first.program).data, first.inputs, strict=True):
         manifest = read_manifest(target_of(place))
-        # What has no manifest is read as it is: nobody knows how much was asked for.
+        # Data without a manifest is read as it is: its requested size is unknown.
         size, seed = ("1", 0) if manifest is None else (str(manifest.size), manifest.seed)
         data[DataSpec(kind=kind, size=size, seed=seed)] = place
     workload = {
@@ -92,7 +95,7 @@ def experiment_of(requests: Sequence[Request]) -> tuple[LoadedExperiment, dict[D
         queues = {name: None if queues is None else {"children": queues}}
     document = {
         "experiment": "job",
-        # Nothing is refused for it: the engines look at the nodes that are there.
+        # This refuses nothing: the engines check the existing nodes.
         "cluster": {"nodes": [{"memory_mb": 2**40, "vcores": 2**20}]},
         "queues": queues,
         "workloads": {path: {"inline": workload}},
@@ -105,20 +108,19 @@ def experiment_of(requests: Sequence[Request]) -> tuple[LoadedExperiment, dict[D
 class ProgramRunner:
     """Runs programs on one cluster, one call after the other.
 
-    ``cluster.shared``: a volume of containers, or a folder below which a run has what it needs.
+    ``cluster.shared``: a volume of containers, or a folder below which a run stores what it needs.
     """
 
     def __init__(self, cluster: RealCluster, progress: Callable[[str], None] = lambda _: None) -> None:
         self._cluster, self._progress = cluster, progress
-        #: What was measured of the last run, however it ended, and when it began.
+        #: The measurements of the last run, however it ended, and its start.
         self.attempts: list[Attempt] = []
         self.zero_ms = 0
 
     def run(self, *requests: Request, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> list[Done]:
-        """Programs of one engine, on the same data and queue, in turn to their ends, checked.
+        """Run programs of one engine one after another on the same data and queue, and check their answers.
 
-        However it ends, nothing of it runs on, and nothing of it stays but the outputs. Raises RunTimedOut, InputError,
-        CallError.
+        However it ends, nothing continues to run, and only the outputs stay. Raises RunTimedOut, InputError, CallError.
         """
         self.attempts = []
         for request in requests:
@@ -156,7 +158,7 @@ class ProgramRunner:
 
     @contextlib.contextmanager
     def _shared(self, tag: str) -> Iterator[SharedFolder]:
-        """A folder of the run's own that the nodes see, as long as the context."""
+        """Provide a folder for the run that the nodes see, for the duration of the context."""
         above, shared = self._cluster.shared, None  # type: SharedFolder, SharedFolder | None
         if isinstance(above, ContainerFolder):
             shared = above.beside(f"yarnfair-{tag.removeprefix('.')}")
@@ -179,7 +181,7 @@ def _attempts(job: JobRun, load: ProgramLoad | None) -> list[Attempt]:
 def _done(
     jobs: Sequence[JobRun], load: ProgramLoad, request: Request, measured: Mapping[str, Sequence[Attempt]]
 ) -> Done:
-    """What came of a program."""
+    """Return the result of a program."""
     own = [job for job in jobs if load.by_id[job.spec.id].application == request.program.lower()]
     verdict = load.verdicts.get(own[-1].spec.id)
     failed = next((job for job in own if job.failed and (verdict is None or verdict.wrong is None)), None)

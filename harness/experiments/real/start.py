@@ -1,6 +1,6 @@
-"""Before a variant runs on a real cluster: which variants there are, the policy's first plan, nodes, a job to warm up.
+"""Steps before a variant runs on a real cluster: variants, the policy's first plan, nodes, a warm-up job.
 
-The runs themselves are harness.experiments.real.run's.
+harness.experiments.real.run contains the runs.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from harness.policies.registry import make_policy
 from harness.sim.setup import MapReduceMaster
 from harness.yarn.rmclient import RmClient
 
-#: So often is a job submitted whose masters get lost (harness.experiments.real.curves.LostMaster).
+#: How often a job is submitted again after the loss of its AM (harness.experiments.real.curves.LostMaster).
 MOST_TRIES = 3
-#: A machine that does much else launches slowly; a cluster that is broken is found by `doctor` sooner.
+#: Generous, because a busy machine launches slowly; `doctor` finds a broken cluster sooner.
 WARM_UP_S = 600.0
-#: A node that is missing when a run begins is waited for so long.
+#: How long to wait for a node that is missing when a run begins.
 NODES_S = 60.0
 
 
 def real_variants(variants: Sequence[Variant]) -> list[Variant]:
-    """As they run on a real cluster: what the stock Fair Scheduler has stays inside, the rest acts from outside.
+    """Return variants as a real cluster runs them: stock policies of the Fair Scheduler inside, others from outside.
 
-    Where that makes two of one name, the one that was from outside anyway is it, with its settings.
+    If two get the same name, the one that was defined from outside is kept, with its settings.
     """
     given = {variant.name for variant in variants}
     found: dict[str, Variant] = {}
@@ -57,8 +57,8 @@ def real_variants(variants: Sequence[Variant]) -> list[Variant]:
 def real_policies(experiment: LoadedExperiment, policies: Sequence[str]) -> list[str]:
     """Return the policies of a call as a real cluster runs them.
 
-    A bare name stands for the file's ``NAME@outside``, with its settings, where the file has one and the stock Fair
-    Scheduler has no such policy (and the file none inside the RM).
+    A bare name means the file's ``NAME@outside``, with its settings, if the file has it, the stock Fair Scheduler has
+    no such policy and the file has none inside the RM.
     """
     found = []
     for text in policies:
@@ -67,7 +67,7 @@ def real_policies(experiment: LoadedExperiment, policies: Sequence[str]) -> list
         named = any(use.name == text for use in experiment.spec.policies)
         if outside is not None and not named and not any(use.in_rm for use in uses):
             one = Variant(text, text, "outside", dict(outside.settings), 0, experiment.spec.period_s)
-            # What is wrong with the settings is told with their place, by `variants_of`.
+            # `variants_of` reports errors in the settings with their position.
             with contextlib.suppress(CallError):
                 if _is_stock(one):
                     outside = None
@@ -81,7 +81,7 @@ def _is_stock(variant: Variant) -> bool:
 
 
 def plan_for(variant: Variant, capacity: Resource, weights: Mapping[str, float]) -> Plan:
-    """The policy's plan for the empty cluster."""
+    """Return the policy's plan for the empty cluster."""
     parents = {path.rpartition(".")[0] for path in weights}
     queues = {
         path: QueueView(path, path.rpartition(".")[0] or None, path not in parents, weight)
@@ -91,7 +91,7 @@ def plan_for(variant: Variant, capacity: Resource, weights: Mapping[str, float])
 
 
 def options_of(experiment: LoadedExperiment, rm: str, seed: int) -> ReplayOptions:
-    """How the masters of an experiment's replayed load behave. ``rm``: where they reach the RM's scheduler."""
+    """Return the options of the AMs of replayed load. ``rm``: the address at which they reach the RM's scheduler."""
     delays = experiment.spec.delays
     return ReplayOptions(
         rm=rm,
@@ -104,12 +104,12 @@ def options_of(experiment: LoadedExperiment, rm: str, seed: int) -> ReplayOption
 
 
 def client_of(cluster: RealCluster) -> RmClient:
-    """A client of the cluster's ResourceManager, to be closed."""
+    """Return a client of the cluster's ResourceManager, which the caller must close."""
     return RmClient([cluster.address], cluster.http)
 
 
 def await_nodes(cluster: RealCluster) -> None:
-    """All nodes of a cluster of our own: a run on fewer would be another experiment. Waits for one that comes back.
+    """Wait for all nodes of a cluster that we started, because a run on fewer would be another experiment.
 
     Raises InputError.
     """
@@ -127,10 +127,10 @@ def await_nodes(cluster: RealCluster) -> None:
 
 
 def warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
-    """One job of a few tasks before anything counts: Java loads its classes, and a broken cluster shows."""
+    """Run one job of a few tasks before the measured time: Java loads its classes, and a broken cluster is detected."""
     with client_of(cluster) as client:
         shared = cluster.shared
-        # Without the faults that the experiment asks for.
+        # Without the experiment's faults.
         options = replace(options_of(experiment, scheduler_address(client.rest), 0), faults=NO_FAULTS)
         load = experiment.loads[0]
         jobs, _ = jobs_of(experiment, experiment.spec.seeds[0])
@@ -170,7 +170,7 @@ def control_settings(experiment: LoadedExperiment, variant: Variant) -> ControlS
         refresh="poll" if actuation.poll_s or variant.poll else "rpc",
         mode="full" if actuation.max_ratio is None else "bounded",
         max_ratio=actuation.max_ratio or MAX_RATIO,
-        # On the Fair Scheduler an experiment that switches preemption on is about it (fawkes-real), as shares there
-        # cannot be kept from setting it going.
+        # On the Fair Scheduler, an experiment that switches preemption on studies it (fawkes-real), because shares
+        # cannot be kept from triggering preemption there.
         accept=frozenset({"preemption"} if variant.scheduler == "fair" or actuation.accept_preemption else ()),
     )

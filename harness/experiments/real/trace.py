@@ -1,6 +1,6 @@
-"""A run on a real cluster as a trace: every task with its own time, and what the cluster's parts took.
+"""Writes a run on a real cluster as a trace: every task with its own time, and the cluster's measured delays.
 
-Of applications that are not ours: harness.traces.recording. The format, and reading it: harness.traces.recorded.
+harness.traces.recording records other people's applications; harness.traces.recorded defines and reads the format.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.traces.spec import DelaysSpec
 
 
 def node_heartbeat_ms(experiment: LoadedExperiment, given: Mapping[str, str] | None) -> int:
-    """The nodes' heartbeats as they were set; ``given`` as `delays_of` has it."""
+    """Return the configured heartbeat interval of nodes; ``given`` as in `delays_of`."""
     set_ms = experiment.spec.delays.node_heartbeat_ms if given is None else whole_property(given, NODE_HEARTBEAT)
     return set_ms or 1000
 
@@ -36,13 +36,13 @@ def delays_of(
     *,
     given: Mapping[str, str] | None = None,
 ) -> DelaysSpec:
-    """The simulator's delays as they were set on the cluster and measured in the run (`real_curves.latencies`).
+    """Return the simulator's delays, as configured on the cluster and measured in the run (`real_curves.latencies`).
 
-    ``response_heartbeats``: of masters, where the experiment does not say. ``given``: the properties of a cluster that
-    was there already and keeps its own heartbeats of nodes and updates (Hadoop's defaults where they are not known).
-    A node waits for the RM's answer before it waits for its next heartbeat, and sends one more when a container ends:
-    their mean time after the end is what masters heard later than half of their own heartbeat explains. How long
-    containers took to start is each task's own (`run_jobs`).
+    ``response_heartbeats``: of AMs, if the experiment does not set it. ``given``: the properties of an external
+    cluster, which keeps its own intervals of node heartbeats and updates (Hadoop's defaults if unknown). A node waits
+    for the RM's answer before it waits for its next heartbeat, and sends an extra one when a container ends. The mean
+    delay of that extra heartbeat is estimated as the time by which AMs heard of ends later than half of their own
+    heartbeat interval explains. Container start times are stored per task (`run_jobs`).
     """
     said, node_ms = experiment.spec.delays, node_heartbeat_ms(experiment, given)
     am_ms = said.am_heartbeat_ms or 1000
@@ -74,9 +74,9 @@ def run_header(
     given: Mapping[str, str] | None,
     scheduler: str = DEFAULT_SCHEDULER,
 ) -> Header:
-    """The first line of a run's trace: its cluster as it was (``nodes``, `nodes_of`), the queues as they were set.
+    """The first line of a run's trace: its cluster (``nodes``, `nodes_of`) and the queues in force.
 
-    ``given``: the properties of a cluster that was there already, on which the experiment's ``conf`` was not set.
+    ``given``: the properties of an external cluster, on which the experiment's ``conf`` was not set.
     """
     spec, real = experiment.spec, REAL_SCHEDULERS[scheduler]
     conf = spec.conf if given is None else scheduler_properties(given)
@@ -89,7 +89,7 @@ def run_header(
         },
         max_am_share=spec.max_am_share,
         conf=texts(conf),
-        # A trace of the Fair Scheduler says no more than it always did.
+        # A Fair Scheduler's trace has the same keys as in earlier versions.
         scheduler=None if scheduler == DEFAULT_SCHEDULER else real.name,
         capacity=real.own_properties(spec),
         delays=delays_of(experiment, measured, response_heartbeats, given=given),
@@ -97,7 +97,7 @@ def run_header(
 
 
 def sizes_document(nodes: Sequence[NodeLine]) -> dict[str, Any]:
-    """What ``run.json`` says of a cluster's nodes: how many, of which sizes; one size (None: they differ), MiB."""
+    """Return ``run.json``'s entry about a cluster's nodes: number, sizes; single size (None: they differ), MiB."""
     memory, vcores = {node.memory_mb for node in nodes}, {node.vcores for node in nodes}
     return {
         "nodes": sum(node.count for node in nodes),
@@ -110,9 +110,9 @@ def sizes_document(nodes: Sequence[NodeLine]) -> dict[str, Any]:
 def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobLine]:
     """Return the jobs of a run that were submitted, with their tasks' work and the starts of containers and masters.
 
-    A task that never ended (the run was cut) has its planned time. So has one that may begin before what it waits for
-    has ended, because its measured time would include its waiting. ``lag_s``: how long after the response with its
-    container a master starts the task; the simulator's masters do so, too (`Delays.am_response_heartbeats`).
+    A task that never ended (the run was cut) has its planned time. So has a task that may begin before its predecessors
+    have ended, because its measured time would include waiting. ``lag_s``: time from the response with a container
+    until the AM starts the task; the simulator's AMs have this delay, too (`Delays.am_response_heartbeats`).
     """
     lines = []
     for job in jobs:
@@ -120,7 +120,7 @@ def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobL
             continue
         drawn = durations_ms(job.spec, seed)
         ordered = stages_in_order(job.spec)
-        # Of each task the times of its attempts: one, and before it those that are planned to be repeated.
+        # The times of each task's attempts: the last one, preceded by attempts that are planned to be repeated.
         times = {
             stage.name: [[ms / 1000.0 for ms, _ in attempts] for attempts in drawn[at]]
             for at, stage in enumerate(ordered)
@@ -135,7 +135,7 @@ def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobL
                 place = failed[task.stage, task.task]
                 failed[task.stage, task.task] += 1
             if task.outcome == "killed" or (task.outcome == "failed" and place >= last):
-                continue  # by the run's own faults
+                continue  # because of the run's own faults
             if task.outcome == "failed" or not (stage.after and stage.slow_start < 1):
                 times[stage.name][task.task][place] = max(task.ended_ms - task.started_ms, 0) / 1000.0
             if job.spec.kind != "spark":
@@ -157,7 +157,7 @@ def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobL
 
 
 def _held_mb(job: JobRun) -> float | None:
-    """What a Spark application's executors held on average, by what the ResourceManager counted until its end."""
+    """Return what a Spark application's executors held on average, from the ResourceManager's count at its end."""
     status = job.status
     if status is None or not status.final or not status.launched_ms:
         return None
