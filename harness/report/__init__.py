@@ -1,24 +1,13 @@
-"""The HTML report: one self-contained page from run directories. Metrics themselves are harness.results' business.
+"""The HTML report: one self-contained page from run directories. harness.results computes the metrics.
 
 ::
 
-    data      run directories as the report reads them
-    findings  what the runs say about the papers' findings
-    curves    curves made small
-    figures   which curves, in which unit
-    hierarchy the plots of groups, running tasks and starvation
-    sweeps    charts over a setting that runs differ in
-    svg       how a chart is drawn
-    tables    the page's tables
-    page      sections, words
-    templating the templates, and how names break
-    kinds     which page runs of another experiment type have
-    trace     a run for Perfetto
-    printed   the page's charts as figures for print
-    tools     what these pages share
-    comparing the page of `compare --html`
-    serving   a page on a port of this machine
-    whatif    the page of `whatif`
+    data      run directories as the report reads them findings what the runs show about the papers' findings curves
+    curves made small figures   which curves, in which unit hierarchy the plots of groups, running tasks and starvation
+    sweeps    charts over a setting that runs differ in svg       how a chart is drawn tables    the page's tables page
+    sections, words templating the templates, and how names break kinds     which page runs of another experiment type
+    have trace     a run for Perfetto printed   the page's charts as figures for print tools     what these pages share
+    comparing the page of `compare --html` serving   a page on a port of this machine whatif    the page of `whatif`
     live      the page of `top --serve` and of `enforce`
 """
 
@@ -41,7 +30,7 @@ __all__ = ["Report", "render_report"]
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was written: where, how many bytes, from which runs, with which findings."""
+    """The written report: its path, its size in bytes, its runs and its findings."""
 
     path: Path
     size: int
@@ -50,9 +39,9 @@ class Report:
 
 
 def render_report(run_dirs: Sequence[Path], out: Path) -> Report:
-    """Writes one self-contained HTML page about one run or several to `out`.
+    """Write one self-contained HTML page about one or several runs to `out`.
 
-    The same run directories give the same page byte for byte on one machine; it does not depend on the hour.
+    The same run directories give the same page byte for byte on one machine, at any time.
 
     Raises
     ------
@@ -68,7 +57,7 @@ def render_report(run_dirs: Sequence[Path], out: Path) -> Report:
     runs = load_runs([Path(directory) for directory in run_dirs])
     if not runs:
         raise InputError("no runs to report on", hint="give directories that `yarnfair run` has written")
-    # What a paper found, it found on its own load: a user's experiment is not judged by it.
+    # A paper's findings are about its own load, so a user's experiment is not judged by them.
     brought = set(names("experiments"))
     papers = [run for run in runs if run.experiment in brought]
     findings = findings_of(papers)

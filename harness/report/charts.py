@@ -1,4 +1,4 @@
-"""Charts of every sort, and the one call that draws any of them as inline SVG."""
+"""All types of charts, and the single function that draws any of them as inline SVG."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Chart = LineChart | BarChart | HeatMap
 
 
 def drawing(chart: Chart, ident: str) -> str:
-    """The chart as an ``<svg>`` element, whichever it is; `ident` makes its ids unique in the page."""
+    """Draw a chart of any type as an ``<svg>`` element; `ident` makes its ids unique in the page."""
     if isinstance(chart, BarChart):
         return bar_chart(chart, ident)
     return heat_map(chart, ident) if isinstance(chart, HeatMap) else line_chart(chart, ident)

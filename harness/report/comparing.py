@@ -1,4 +1,4 @@
-"""The page of ``compare --html``: a short table of all contenders, then the changes of each, drawn."""
+"""The page of ``compare --html``: a short table of all contenders, then charts of the changes of each."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from harness.results.compare import (
 )
 from harness.results.runs import RunRecord
 
-#: Relative differences beyond this are drawn at the border with an arrow; the row's figures say how far they go.
+#: Larger relative differences are drawn at the border with an arrow; the row's numbers show their size.
 MOST = 2.0
-#: The axis holds the intervals of this part of the rows, so that one large change does not flatten the rest.
+#: The axis covers the intervals of this fraction of the rows, so that a single large change does not flatten the rest.
 REACHED = 0.8
-#: The parts of a table, in the order in which a reader needs them: the title, the verdicts, whether it is folded.
+#: The parts of a table, in reading order: the title, the verdicts, whether it is folded.
 _PARTS: tuple[tuple[str, tuple[Verdict, ...], bool], ...] = (
     ("Better", ("better",), False),
     ("Worse", ("worse",), False),
@@ -42,7 +42,7 @@ _PARTS: tuple[tuple[str, tuple[Verdict, ...], bool], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One metric of a contender as a row of its table: words, figures, and the drawn interval."""
+    """One metric of a contender as a table row: words, numbers, and the drawn interval."""
 
     metric: str
     better: str
@@ -57,7 +57,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Rows of one verdict. `folded`: a reader opens them."""
+    """Rows of one verdict. `folded`: collapsed until a reader opens it."""
 
     title: str
     folded: bool
@@ -72,7 +72,7 @@ class Axis:
 
     @classmethod
     def of(cls, pairs: Sequence[tuple[Row, Contender]]) -> Axis:
-        """The axis of the metrics that have a better direction."""
+        """Create the axis for the metrics that have a better direction."""
         ends = sorted(
             max(map(abs, _span(row, own)), default=0.0)
             for row, own in pairs
@@ -85,20 +85,20 @@ class Axis:
         return cls(min(MOST, next(k * step for k in range(2, 6) if k * step >= min(wanted, MOST) * 0.999)))
 
     def at(self, value: float) -> str:
-        """Where a relative difference lies, as a part of the drawing's width."""
+        """Return the position of a relative difference, as a fraction of the drawing's width."""
         inside = max(-self.reach, min(self.reach, value))
         return f"{50 + 46 * inside / self.reach:.2f}%"
 
     @property
     def ticks(self) -> list[tuple[str, str]]:
-        """Place and text of each tick; texts have no sign, because the ends are called worse and better."""
+        """Return position and text of each tick; texts have no sign, because the ends are labelled worse and better."""
         marks = [tick for tick in nice_ticks(-self.reach, self.reach, 4) if abs(tick) <= self.reach * 1.001]
         return [(self.at(tick), f"{number(abs(round(tick * 100, 9)))} %" if tick else "0") for tick in marks]
 
 
 @dataclass(frozen=True, slots=True)
 class Versus:
-    """One contender against its reference, as the template shows it."""
+    """One contender compared with its reference, for the template."""
 
     ident: str
     contest: str
@@ -106,9 +106,9 @@ class Versus:
     reference: str
     title: str
     words: str
-    #: How many metrics are better, worse, unclear and equal.
+    #: Numbers of better, worse, unclear and equal metrics.
     counts: Mapping[str, int]
-    #: The metrics that change most, in words.
+    #: Description of the metrics that change most.
     most: Mapping[str, Sequence[str]]
     axis: Axis
     parts: Sequence[Part]
@@ -122,7 +122,7 @@ def _of(comparison: Comparison, label: str) -> list[tuple[Row, Contender]]:
 
 
 def _span(row: Row, own: Contender) -> tuple[float, ...]:
-    """Low end, middle and high end of a difference, over the reference's median; positive is better."""
+    """Return low end, middle and high end of a difference relative to the reference's median; positive is better."""
     if not row.median:
         return ()
     sign = -1.0 if row.key.metric.better == "lower" else 1.0
@@ -132,7 +132,7 @@ def _span(row: Row, own: Contender) -> tuple[float, ...]:
 
 
 def interval_drawn(row: Row, own: Contender, axis: Axis) -> str | None:
-    """The interval of a relative difference as SVG text, better to the right; None where there is nothing to draw."""
+    """Draw the interval of a relative difference as SVG, better to the right; None if there is nothing to draw."""
     span = _span(row, own)
     if not row.judged or not span:
         return None
@@ -147,7 +147,7 @@ def interval_drawn(row: Row, own: Contender, axis: Axis) -> str | None:
     ]
     if -axis.reach <= middle <= axis.reach:
         drawn.append(f'<circle cx="{axis.at(middle)}" cy="11" r="4.5"/>')
-    # Beyond the border: an arrow there instead of the dot or the interval's end.
+    # Beyond the border, an arrow replaces the dot or the end of the interval.
     if high > axis.reach:
         drawn.append('<svg x="96%" y="5" width="9" height="12"><path d="M0 0L8 6L0 12Z"/></svg>')
     if low < -axis.reach:
@@ -184,7 +184,7 @@ def _versus(comparison: Comparison, label: str, ident: str) -> Versus:
     for title, verdicts, folded in _PARTS:
         rows = [_change(row, own, axis) for row, own in judged if own.verdict in verdicts]
         if rows:
-            # Where the only contender is better or worse in nothing, there is nothing else to look at.
+            # If the only contender is neither better nor worse in anything, there is nothing else to show.
             only = title == "Unclear" and not parts and len(comparison.groups) == 2
             parts.append(Part(title, folded and not only, rows))
     return Versus(
@@ -207,7 +207,7 @@ def _versus(comparison: Comparison, label: str, ident: str) -> Versus:
 
 
 def versus_of(comparisons: Sequence[Comparison]) -> list[Versus]:
-    """Every contender of every contest, as the page shows it."""
+    """Return every contender of every contest in the page's form."""
     found: list[Versus] = []
     for comparison in comparisons:
         for group in comparison.groups[1:]:
@@ -221,7 +221,7 @@ def _version(run: RunRecord) -> str:
 
 
 def render_comparison(comparisons: Sequence[Comparison], remarks: Sequence[str]) -> str:
-    """The page as HTML text; it loads nothing and runs no script."""
+    """Return the page as HTML; it loads nothing and runs no script."""
     environment = page_templates()
     versus = versus_of(comparisons)
     groups = [
@@ -247,9 +247,9 @@ def render_comparison(comparisons: Sequence[Comparison], remarks: Sequence[str])
 
 
 def write_page(comparisons: Sequence[Comparison], remarks: Sequence[str], out: Path) -> None:
-    """Writes the page, whole or not at all.
+    """Write the page atomically.
 
-    Raises InputError when the disk refuses.
+    Raises InputError if the disk refuses.
     """
     text = render_comparison(comparisons, remarks)
     write_output(out, text, hint="choose another file")

@@ -1,4 +1,4 @@
-"""Curves made small enough for a page: means over buckets and over seeds, points left out. What is drawn, not how."""
+"""Reduces curves for a page: means over buckets and over seeds, and omission of points. Draws nothing."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ class Curve:
     high: Floats | None = None
 
     def extremes(self) -> Floats:
-        """Every finite y, the ends of intervals included: what an axis has to hold."""
+        """Return every finite y, including the ends of intervals, which an axis has to cover."""
         values: Floats = np.concatenate([part for part in (self.y, self.low, self.high) if part is not None])
         return np.extract(np.isfinite(values), values)
 
 
 def bucket_means(time_s: Floats, value: Floats, buckets: int) -> tuple[Curve, float]:
-    """Time-weighted means of a right-continuous step function over at most `buckets` equal spans of time.
+    """Return time-weighted means of a right-continuous step function over at most `buckets` equal spans of time.
 
     ``value[k]`` holds from ``time_s[k]`` to ``time_s[k + 1]`` (the last one has no width). Returns the curve at the
-    middles of the buckets and the bucket's width in seconds (0: nothing was averaged, the samples are returned).
+    middles of the buckets and the bucket's width in seconds (0: the samples are returned without averaging).
     """
     if len(time_s) <= buckets or time_s[-1] <= time_s[0]:
         return Curve(time_s, value), 0.0
@@ -49,20 +49,20 @@ def bucket_means(time_s: Floats, value: Floats, buckets: int) -> tuple[Curve, fl
 
 
 def over_seeds(curves: Sequence[Curve], *, after_end: float | None = None) -> Curve:
-    """The mean of the courses of several seeds, with the 95 % interval of the mean at each time.
+    """Return the mean of several seeds' curves, with the 95 % interval of the mean at each time.
 
     Parameters
     ----------
     curves
-        One a seed, none of them empty; their times need not be the same.
+        One per seed, none of them empty; their times may differ.
     after_end
-        What holds after a seed's last time: this value (0 of what nobody holds any more); None: its last value (of an
-        integral, of a ratio of integrals).
+        The value after a seed's last time (0 for what is then no longer held); None: its last value (for an integral,
+        or a ratio of integrals).
 
     Returns
     -------
     Curve
-        At the times of the curve that ends last; where only one curve is given, that curve.
+        The mean at the times of the curve that ends last; a single curve is returned unchanged.
     """
     if len(curves) == 1:
         return curves[0]
@@ -73,14 +73,14 @@ def over_seeds(curves: Sequence[Curve], *, after_end: float | None = None) -> Cu
 
 
 def within(curve: Curve, *, low: float = -math.inf, high: float = math.inf) -> Curve:
-    """The curve with its interval cut at bounds that its quantity cannot leave."""
+    """Return the curve with its interval clipped to bounds that its quantity cannot exceed."""
     if curve.low is None or curve.high is None:
         return curve
     return replace(curve, low=np.clip(curve.low, low, high), high=np.clip(curve.high, low, high))
 
 
 def thin(curve: Curve, *, tolerance: float) -> Curve:
-    """The curve with fewer points, nowhere further than `tolerance` (in units of y) from the one given.
+    """Return the curve with fewer points, nowhere further than `tolerance` (in units of y) from the original.
 
     The Ramer-Douglas-Peucker rule with vertical distance, without recursion. Gaps (NaN) are kept.
     """
@@ -112,7 +112,7 @@ def thin(curve: Curve, *, tolerance: float) -> Curve:
 
 
 def steps(time_s: Floats, value: Floats, until_s: float) -> Curve:
-    """A right-continuous step function as a polyline: only its changes, each with both of its corners."""
+    """Return a right-continuous step function as a polyline: only its changes, each with both corners."""
     if len(time_s) == 0:
         return Curve(time_s, value)
     changed = np.concatenate([[True], value[1:] != value[:-1]])
@@ -123,9 +123,9 @@ def steps(time_s: Floats, value: Floats, until_s: float) -> Curve:
 
 
 def longest_true_s(time_s: Floats, holds: NDArray[np.bool_]) -> tuple[float, float, float]:
-    """The longest span of time through which a sampled condition held: (length, from, to) in seconds; zeros if never.
+    """Return the longest time span in which a sampled condition held: (length, from, to) in seconds; zeros if never.
 
-    A sample speaks for the time until the next one.
+    A sample represents the time until the next one.
     """
     turns = np.flatnonzero(np.diff(np.concatenate([[False], holds, [False]])))
     begins, ends = time_s[turns[::2]], time_s[np.minimum(turns[1::2], len(time_s) - 1)]

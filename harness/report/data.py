@@ -1,7 +1,7 @@
-"""Run directories as the report reads them: identity, summary, the queues over time, jobs, decisions. No drawing.
+"""Reads run directories for the report: identity, summary, the queues over time, jobs, decisions. Draws nothing.
 
-A directory whose run did not end is read as far as it goes and carries its state; one that is broken is an
-`InputError` that names the file.
+The directory of an unfinished run is read as far as possible, with its state; a damaged one raises an `InputError` that
+names the file.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from harness.results.runs import (
     without_seed,
 )
 
-#: The first lines of decisions.jsonl are shown; this many.
+#: Number of lines of decisions.jsonl that are shown.
 SHOWN_DECISIONS = 12
-#: Size limit of the cache of tables (`KeptTables`). A table that was evicted is read again when it is needed.
+#: Size limit of the cache of tables (`KeptTables`). An evicted table is read again on demand.
 KEPT_BYTES = 256 * 1024**2
 
 
@@ -43,7 +43,7 @@ KEPT_BYTES = 256 * 1024**2
 class Series:
     """One queue over time, by columns of allocations.parquet (MiB, MiB·s, seconds). Arrays of one length.
 
-    Without the first ones nothing can be drawn; a further quantity that was not recorded is None.
+    The first fields are required; an optional quantity that was not recorded is None.
 
     ``share_mb`` is S_i of LTYARN eq. (2), ``due_mb_s`` the integral of min(d_i, S_i), ``counted_mb_s`` the accumulated
     resources as the policy's own settings count them, ``quantum_s`` the assumed execution time Q.
@@ -63,23 +63,23 @@ class Series:
 
     @property
     def nbytes(self) -> int:
-        """How much memory its arrays take."""
+        """Return the memory of its arrays in bytes."""
         columns = (getattr(self, one.name) for one in fields(self))
         return sum(values.nbytes for values in columns if values is not None)
 
     def starves(self) -> NDArray[np.bool_]:
-        """At each sample: whether the queue asks for more than it holds, and runs no task (or holds nothing)."""
+        """Return for each sample whether the queue asks for more than it holds, and runs no task (or holds nothing)."""
         idle = self.allocated_mb <= 0 if self.running is None else self.running <= 0
         return (self.demand_mb > self.allocated_mb) & idle
 
     def fairness_degree(self) -> Floats | None:
-        """rho_i(t) of LTYARN eq. (3); 1 while nothing was due."""
+        """Return rho_i(t) of LTYARN eq. (3); 1 while nothing was due."""
         return None if self.due_mb_s is None else fairness_degree(self.accumulated_mb_s, self.due_mb_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The controller's decisions: how many, the first of them, how many by kind, and lines that could not be read."""
+    """The controller's decisions: their number, the first of them, numbers by kind, and unreadable lines."""
 
     count: int = 0
     first: tuple[Mapping[str, Any], ...] = ()
@@ -89,28 +89,28 @@ class Decisions:
 
 @dataclass(frozen=True, kw_only=True)
 class Run(RunRecord):
-    """One run directory with what is drawn of it."""
+    """One run directory with the data for the report."""
 
     label: str
-    state: str  # "finished", or what is wrong with it
+    state: str  # "finished", or a description of the problem
     leaves: tuple[str, ...]
     parents: tuple[str, ...]  # without root
     series: Mapping[str, Series]
     capacity_mb: float | None
     #: By leaf (short name): the longest time with pending demand and no running task, as (length, from, to) in seconds.
-    #: An application master that holds its container and waits does not count as running.
+    #: An AM that holds its container and waits does not count as running.
     starvation: Mapping[str, tuple[float, float, float]]
-    #: By leaf (short name): the mean duration of its tasks in seconds, from jobs.parquet, where it is known.
+    #: By leaf (short name): the mean duration of its tasks in seconds, from jobs.parquet, if known.
     task_s: Mapping[str, float]
     decisions: Decisions
     problems: tuple[str, ...] = ()
-    #: The experiment's ``kind`` (harness.results.kinds), which has a page of its own; None: of YARN's.
+    #: The experiment's ``kind`` (harness.results.kinds), which has its own page; None: YARN.
     kind: str | None = None
-    #: Of a replay: its figures in many phases. ``summary`` is then their mean; everything else is of one phase.
+    #: For a replay: its results in many phases. ``summary`` is then their mean; everything else is of one phase.
     phases: Phases | None = None
 
     def beside(self, other: Run) -> bool:
-        """Whether only the policy tells the two apart: one experiment, backend, seed, repeat."""
+        """Return whether only the policy differs: same experiment, backend, seed and repeat."""
         mine, theirs = (
             (one.seed, *(one.info.get(key) for key in ("hash", "backend", "repeat"))) for one in (self, other)
         )
@@ -118,56 +118,59 @@ class Run(RunRecord):
 
     @property
     def counts(self) -> bool:
-        """Whether findings may be drawn from it: it ended, no job failed, and it has a summary."""
+        """Return whether findings may be based on it: it ended, no job failed, and it has a summary."""
         return self.state == "finished" and bool(self.summary)
 
     def figure(self, name: str) -> float | None:
-        """A number of the summary; None when it is absent or null."""
+        """Return a number of the summary; None if it is absent or null."""
         return number(self.summary.get(name))
 
     @property
     def resource(self) -> str:
-        """What its integrals are of: memory (MiB·s), vcores (vcore·s), or dominant (MiB·s of the dominant share)."""
+        """Return the resource of its integrals.
+
+        Memory (MiB·s), vcores (vcore·s), or dominant (MiB·s of the dominant share).
+        """
         return text_of(self.described, "resource", default="memory")
 
     @property
     def counted_resource(self) -> str:
-        """What the policy itself counts."""
+        """Return the resource that the policy itself counts."""
         return text_of(self.settings, "resource", default="memory")
 
     def capacity(self) -> float | None:
-        """The cluster in the unit of the integrals, without the seconds; None when it is not known."""
+        """Return the cluster's size in the unit of the integrals, without the seconds; None if unknown."""
         if self.resource != "vcores":
             return self.capacity_mb
         vcores = self.info.get("capacity_vcores")
         return float(vcores) if isinstance(vcores, int) and vcores > 0 else None
 
     def number(self, name: str) -> float:
-        """A number of the summary; 0 where the summary has null (`last_loss_s` of a run that never lost)."""
+        """Return a number of the summary; 0 if the summary has null (`last_loss_s` of a run without loss)."""
         return self.figure(name) or 0.0
 
     def queue_figure(self, queue: str, name: str) -> float | None:
-        """A number of one queue's summary; None when it is absent or null."""
+        """Return a number of one queue's summary; None if it is absent or null."""
         return number(self.summary.get("queues", {}).get(queue, {}).get(name))
 
     def summary_queues(self) -> list[str]:
-        """Names of the queues in the summary, in its order."""
+        """Return the names of the queues in the summary, in its order."""
         return list(self.summary.get("queues", {}))
 
     def speedups(self, name: str = "speedup_over_static") -> dict[str, float]:
-        """Time under static / under this policy, for the queues where both are known.
+        """Return time under static / under this policy, for queues with both times.
 
-        Of a job's mean completion, or (``workload_speedup_over_static``) of the queue's whole workload.
+        The time is a job's mean completion, or (``workload_speedup_over_static``) that of the queue's whole workload.
         """
         return {queue: value for queue, value in self.of_queues(name).items() if value > 0}
 
     def of_queues(self, name: str) -> dict[str, float]:
-        """A number of the queues' summaries, by short name, where it is known."""
+        """Return a number of the queues' summaries, by short name, if known."""
         found = {short(queue): self.queue_figure(queue, name) for queue in self.summary_queues()}
         return {queue: value for queue, value in found.items() if value is not None}
 
     def contention(self) -> tuple[float, float] | None:
-        """Fractions of the samples in which demand exceeds the cluster, and in which it exceeds two queues' shares."""
+        """Return the fractions of samples with a demand above the cluster, and above the shares of two queues."""
         of_leaves = [self.series[leaf] for leaf in self.leaves]
         if not of_leaves or not self.capacity_mb or len({len(series.time_s) for series in of_leaves}) != 1:
             return None
@@ -178,13 +181,16 @@ class Run(RunRecord):
         return float((demand > self.capacity_mb).mean()), float((over >= 2).mean())
 
     def worst_queue(self) -> tuple[str, float] | None:
-        """The queue with the lowest fairness degree at the end."""
+        """Return the queue with the lowest fairness degree at the end."""
         degrees = self.of_queues("fairness_degree")
         worst = min(degrees, key=lambda queue: degrees[queue], default=None)
         return (worst, degrees[worst]) if worst is not None else None
 
     def mean_running(self, queue: str, start_s: float, end_s: float) -> float | None:
-        """Mean number of running tasks of a leaf (short name) over the samples of a span; None: not recorded."""
+        """Return the mean number of running tasks of a leaf (short name) over the samples of a span.
+
+        None: not recorded.
+        """
         for leaf in self.leaves:
             series = self.series[leaf]
             if short(leaf) == queue and series.running is not None:
@@ -193,14 +199,14 @@ class Run(RunRecord):
         return None
 
     def variant_without_seed(self) -> str:
-        """The label without what tells seeds apart."""
+        """Return the label without the part that distinguishes seeds."""
         return without_seed(self.label, self.seed)
 
     def inside_of(self, runs: Sequence[Run]) -> Run | None:
-        """For a run from outside: the same policy with the papers' rule inside, of the same experiment and seed.
+        """Return the counterpart of a run from outside: the same policy inside, with the same experiment and seed.
 
-        Among several the one whose other settings (T_wait) are the same; the settings that only matter from outside
-        (horizon, affinity) are not compared.
+        Among several, the one with the same other settings (T_wait); settings that only matter from outside (horizon,
+        affinity) are not compared.
         """
         if self.mode != "outside" or not self.counts:
             return None
@@ -213,12 +219,12 @@ class Run(RunRecord):
         return next((run for run in able if others(run) == others(self)), able[0] if able else None)
 
     def end_s(self) -> float:
-        """The last sample's time."""
+        """Return the last sample's time."""
         return max((float(s.time_s[-1]) for s in self.series.values() if len(s.time_s)), default=0.0)
 
 
 def short(queue: str) -> str:
-    """A queue's name without the leading ``root.``."""
+    """Return a queue's name without the leading ``root.``."""
     return queue.removeprefix("root.")
 
 
@@ -231,7 +237,10 @@ class KeptTables:
         self.size = 0
 
     def series_of(self, path: Path, written: tuple[int, int]) -> dict[str, Series]:
-        """The queues in the table at a path. ``written``: its modification time (ns) and size; both are in the key."""
+        """Return the queues of the table at a path.
+
+        ``written``: modification time (ns) and size, both part of the cache key.
+        """
         key = (path, written)
         if key not in self._kept:
             found = _series_of(path)
@@ -265,12 +274,12 @@ def _series_of(path: Path) -> dict[str, Series]:
 
 
 class _Read(Mapping[str, Series]):
-    """The queues of one run over time, read from its table whenever they are asked for and not in memory."""
+    """The queues of one run over time, read from its table on access and not kept in memory."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         found = path.stat() if path.exists() else None
-        #: A file that is written anew is another one.
+        # A rewritten file counts as another one.
         self._written = (found.st_mtime_ns, found.st_size) if found is not None else (0, 0)
 
     def _all(self) -> dict[str, Series]:
@@ -314,14 +323,15 @@ def _state(record: RunRecord) -> str:
 
 
 def _tree(series: Mapping[str, Series], summary: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Parents without root, and the leaves worth showing (the summary's, or those that ask), in the summary's order.
+    """Return parents without root, and the leaves to show (the summary's, or those that ask), in the summary's order.
 
-    A leaf that nobody uses (``root.default``) gets no curve.
+    An unused leaf (``root.default``) gets no curve.
     """
     queues = [queue for queue in series if queue != "root"]
     named = summary.get("queues", {})
     places = {str(queue): k for k, queue in enumerate(named)}
-    # The table over time has them by name, the summary as the experiment has them: one order for charts and tables.
+    # The table over time sorts them by name, the summary as in the experiment: charts and tables share the latter
+    # order.
     queues.sort(
         key=lambda queue: min((k for q, k in places.items() if f"{q}.".startswith(f"{queue}.")), default=len(places))
     )
@@ -332,7 +342,7 @@ def _tree(series: Mapping[str, Series], summary: Mapping[str, Any]) -> tuple[tup
 
 
 def _capacity(series: Mapping[str, Series]) -> float | None:
-    """The cluster's memory in MiB: root's own share, at its largest."""
+    """Return the cluster's memory in MiB: root's own share, at its largest."""
     root = series.get("root")
     if root is None or root.share_mb is None or not len(root.share_mb):
         return None
@@ -341,7 +351,7 @@ def _capacity(series: Mapping[str, Series]) -> float | None:
 
 
 def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
-    """Reads one run directory. ``known``: experiments that were read before; one that is the same is kept once.
+    """Read one run directory. ``known``: experiments that were read before, so that equal ones are stored once.
 
     Raises
     ------
@@ -368,7 +378,7 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
     if known is not None and isinstance(experiment, Mapping):
         before = known.setdefault(str(info.get("hash")), experiment)
         info["experiment"] = before if before == experiment else experiment
-    # Runs of another kind have tables of their own, which their pages read.
+    # Runs of other experiment types have their own tables, which their pages read.
     series: Mapping[str, Series] = _Read(path / "allocations.parquet") if kind is None else {}
     if kind is None and not (path / "allocations.parquet").exists():
         problems.append("allocations.parquet is missing: nothing is drawn of it.")
@@ -397,9 +407,9 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
 
 
 def read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame | None:
-    """A table of a run directory with the columns that are drawn of it; None when it is not there (yet).
+    """Read the needed columns of a run directory's table; None if it does not exist (yet).
 
-    Raises InputError when it is damaged, or a column is missing.
+    Raises InputError if it is damaged, or a column is missing.
     """
     table = parquet_table(path)
     lacking = [name for name in needed if table is not None and name not in table.columns]
@@ -409,7 +419,7 @@ def read_table(path: Path, needed: Sequence[str]) -> pd.DataFrame | None:
 
 
 def load_runs(paths: Sequence[Path]) -> list[Run]:
-    """Reads run directories, each once; a folder (of runs, a campaign's) stands for those in it. Labels are unique.
+    """Read run directories, each once; a folder (of runs, or of a campaign) means those in it. Labels are unique.
 
     Their order does not depend on the order of the paths.
     """
@@ -418,8 +428,8 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
         directories += find_runs(path) if path.is_dir() else [path]
     unique = {directory.resolve(): directory for directory in reversed(directories)}
     known: dict[str, object] = {}
-    # A fixed order, so that the same runs make the same page in whatever order they were given: by experiment, and
-    # within one the reference policies first.
+    # A fixed order, so that the same runs make the same page in any order of arguments: by experiment, then reference
+    # policies first.
     runs = sorted(
         (load_run(directory, known) for directory in reversed(unique.values())),
         key=lambda run: (
@@ -434,7 +444,7 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
     return [replace(run, label=_unique(run, runs)) for run in runs]
 
 
-#: What runs of one label may differ in, and how it is said, before what tells seeds apart (`Run.variant_without_seed`).
+#: Attributes in which runs of one label may differ, with their wording, before the seed (`Run.variant_without_seed`).
 _TOLD_APART: tuple[tuple[str, Callable[[Run], object]], ...] = (
     ("", lambda run: run.experiment),
     ("", lambda run: run.info.get("backend")),
@@ -448,7 +458,7 @@ def _unique(run: Run, runs: Sequence[Run]) -> str:
     differ = [(word, of) for word, of in _TOLD_APART if len({str(of(other)) for other in alike}) > 1]
 
     def said(one: Run) -> str:
-        # A seed that the label names stands last, so that the seeds of a variant are one variant.
+        # A seed in the label comes last, so that the seeds of a variant are recognised as one variant.
         name = without_seed(one.label, one.seed)
         whose = ", ".join(str(of(one)) for word, of in differ if not word)
         rest = [f"{word}{of(one)}" for word, of in differ if word]

@@ -1,6 +1,6 @@
 """The story that `yarnfair demo` tells, from two real runs: frames of text for a terminal, and an animated picture.
 
-What is drawn comes from allocations.parquet of a memoryless run and of one under control. Pure but for `read` and
+The data comes from allocations.parquet of a memoryless run and of one under control. Pure except for `read` and
 `release`.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 #: Virtual seconds between two frames.
 STEP_S = 12
-#: A debt counts as paid when this part of its peak is left: the policy gives the last of it back ever more slowly.
+#: A debt counts as paid when this fraction of its peak is left, because the policy pays the rest ever more slowly.
 REST = 0.05
 WIDTH, HEIGHT = 80, 15
 _HALF, _BAR = 40, 20
@@ -35,7 +35,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """Both sides over time. ``ended_s``: when the burst had ended, None: it had not; ``burst_s``: when it began."""
+    """Both sides over time. ``ended_s``: end of the burst, None: it had not ended; ``burst_s``: its beginning."""
 
     times: Sequence[int]
     containers: int
@@ -45,12 +45,12 @@ class Story:
     ended_s: tuple[int | None, int | None]
 
     def took(self, side: int) -> str:
-        """How long the burst took on a side."""
+        """Return how long the burst took on a side."""
         end = self.ended_s[side]
         return f"over {self.times[-1] - self.burst_s} s" if end is None else f"{end - self.burst_s} s"
 
     def paid_s(self) -> int | None:
-        """When under control all but `REST` of what was owed had been given back, None: not while the burst lasted."""
+        """Return when, under control, all but `REST` of the debt was paid back; None: not during the burst."""
         until_s = self.times[-1] if self.ended_s[1] is None else self.ended_s[1]
         burst = [(at, now.owed) for at, now in zip(self.times, self.controlled, strict=True) if at <= until_s]
         peak = max(owed for _, owed in burst)
@@ -58,7 +58,7 @@ class Story:
 
 
 def read(memoryless: Path, controlled: Path, container_mb: int = 2048) -> Story:
-    """The story of two run directories of the demo's experiment."""
+    """Read the story from two run directories of the demo's experiment."""
     import pandas as pd
 
     sides, ended = [], []
@@ -90,7 +90,7 @@ def read(memoryless: Path, controlled: Path, container_mb: int = 2048) -> Story:
 
 @dataclass(frozen=True, slots=True)
 class Released:
-    """An allocation file before control, under it, and after its release."""
+    """An allocation file before control, during control, and after its release."""
 
     administrator: bytes
     steered: bytes
@@ -107,7 +107,10 @@ _ALLOCATIONS = b"""<?xml version="1.0"?>
 
 
 def release(folder: Path, now: Moment) -> Released:
-    """What control does to an administrator's file: the weights of a moment written, then released, in ``folder``."""
+    """Show what control does to an administrator's file.
+
+    Write the weights of a moment in ``folder``, then release it.
+    """
     from harness.control.file_actuator import FileActuator
     from harness.control.giveback import give_back
     from harness.ledger.store import LedgerStore
@@ -128,7 +131,7 @@ def release(folder: Path, now: Moment) -> Released:
 
 
 def frames(story: Story) -> list[list[Line]]:
-    """One frame a moment, of `HEIGHT` lines and `WIDTH` columns."""
+    """Return one frame per moment, of `HEIGHT` lines and `WIDTH` columns."""
     most = max(1.0, max(now.owed for now in story.controlled))
     return [_frame(story, at, most) for at in range(len(story.times))]
 
@@ -176,7 +179,7 @@ def _weights(now: Moment) -> str:
 
 
 def _captions(story: Story, at: int) -> tuple[str, str]:
-    """What is to be said of a moment, of the left side and of the right one."""
+    """Return the captions of a moment, for the left and for the right side."""
     time_s, paid_s = story.times[at], story.paid_s()
     if time_s < story.burst_s:
         return "reports is idle, and lends its half to batch.", "Right: yarnfair keeps count of what was lent."
@@ -197,7 +200,7 @@ def _captions(story: Story, at: int) -> tuple[str, str]:
 
 
 def key_frames(story: Story) -> list[int]:
-    """Where to stop without a terminal: while lending, in the burst, when the debt is paid, at the end."""
+    """Return the frames to show without a terminal: lending, the burst, the paid debt, the end."""
     paid_s = story.paid_s() or story.times[-1]
     wanted = (story.burst_s - STEP_S, (story.burst_s + paid_s) // 2, paid_s + STEP_S, story.times[-1])
     return sorted({min(range(len(story.times)), key=lambda at: abs(story.times[at] - when)) for when in wanted})
@@ -207,7 +210,7 @@ _ANSI = {"": "", "bold": "\x1b[1m", "dim": "\x1b[2m", "batch": "\x1b[34m", "repo
 
 
 def as_text(line: Line, *, colour: bool) -> str:
-    """A line for a terminal, or plain."""
+    """Format a line for a terminal, or plain."""
     if not colour:
         return "".join(text for text, _ in line).rstrip()
     return "".join(f"{_ANSI[style]}{text}\x1b[0m" if style else text for text, style in line)
@@ -224,7 +227,10 @@ text{font:14px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;fill:#d8
 
 
 def as_svg(story: Story, frame_s: float = 0.45, hold: int = 8) -> str:
-    """An animated picture without scripts. What all frames share is drawn once; the last stays for ``hold`` frames."""
+    """Return an animated picture without scripts.
+
+    Common parts are drawn once; the last frame stays for ``hold`` frames.
+    """
     drawn = frames(story)
     order = [*range(len(drawn)), *[len(drawn) - 1] * hold]
     fixed = [row for row in range(HEIGHT) if all(frame[row] == drawn[0][row] for frame in drawn)]

@@ -1,4 +1,4 @@
-"""The papers' plots from runs: which curves, in which unit, under which title. No drawing, no page.
+"""The papers' plots from runs: curves, units and titles. Draws nothing.
 
 Charts of one quantity share their axes over all runs, so that policies are compared by eye.
 """
@@ -23,15 +23,15 @@ from harness.report.svg import COLOURS, BarChart, Line, LineChart, needed_y_rang
 from harness.report.variants import Variant, grouped
 from harness.results.metrics import sharing_benefit_and_loss
 
-#: A curve of a noisy quantity shows means over at most this many spans of time.
+#: Maximum number of time spans over which a noisy curve is averaged.
 BUCKETS = 180
-#: A curve of a smooth quantity (an integral) shows at most this many of its samples.
+#: Maximum number of samples of a smooth curve (an integral).
 POINTS = 500
-#: Of more queues than MOST_QUEUES not all are drawn, but FURTHEST.
+#: With more queues than MOST_QUEUES, only FURTHEST of them are drawn.
 MOST_QUEUES, FURTHEST = 12, 8
-#: The colour of the others together.
+#: The colour of the other queues together.
 OTHERS = 5
-#: What is early: ratios of two small integrals there say nothing and would stretch the axis.
+#: The early fraction of the time, where ratios of two small integrals are meaningless and would stretch the axis.
 EARLY = 0.05
 #: LTYARN Fig. 6 shows the first 260 s.
 DETAIL_S = 260.0
@@ -39,14 +39,14 @@ DETAIL_S = 260.0
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """What the curves, areas or bars of a group of charts are called: (name, style)."""
+    """Names of the curves, areas or bars in a group of charts: (name, style)."""
 
     names: Sequence[tuple[str, int]]
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Charts of one quantity: a heading, what is seen, a legend for all of them."""
+    """Charts of one quantity: a heading, an explanation, and a common legend."""
 
     ident: str
     title: str
@@ -57,7 +57,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Styles:
-    """Numbers of colours and dashes, the same for a queue or a variant in every chart of the page."""
+    """Numbers of colours and dashes; a queue or variant has the same in every chart of the page."""
 
     queues: Mapping[str, int]
     #: The leaves that are drawn.
@@ -67,7 +67,10 @@ class Styles:
 
     @staticmethod
     def of(runs: Sequence[Run]) -> Styles:
-        """Leaves first, in the order of the first run that has them, then parents; leaves that are not drawn last."""
+        """Create it: leaves first, in the order of the first run that has them, then parents.
+
+        Leaves that are not drawn last.
+        """
         names: dict[str, int] = {}
         leaves = list(dict.fromkeys(q for run in runs for q in run.leaves))
         drawn = furthest(runs, leaves)
@@ -77,16 +80,16 @@ class Styles:
         return Styles(names, drawn, variant_styles(runs))
 
     def leaves(self, variant: Variant) -> list[str]:
-        """The leaves of a variant that are drawn."""
+        """Return the leaves of a variant that are drawn."""
         return [leaf for leaf in variant.leaves if leaf in self.drawn]
 
     def legend(self, queues: Iterable[str]) -> Legend:
-        """The legend of these queues, in the order of their numbers."""
+        """Return the legend of these queues, in the order of their numbers."""
         wanted = set(queues)
         return Legend([(short(queue), style) for queue, style in self.queues.items() if queue in wanted])
 
 
-#: The numbers of the policies that most pages have, so that a policy looks the same beside whichever others.
+#: Style numbers of common policies, so that a policy looks the same on every page.
 _POLICY_STYLES = {
     ("static", "inside"): 0,
     ("fair", "inside"): 1,
@@ -100,16 +103,16 @@ _POLICY_STYLES = {
 
 
 def variant_styles(runs: Sequence[Run]) -> dict[str, int]:
-    """A number for each variant, by its name: its policy's own, or where that is taken the lowest that is free."""
+    """Return a number for each variant name: its policy's own, or the lowest free one if that is taken."""
     first = {variant.name: variant.first for variant in grouped(runs)}
-    # With settings of its own a variant leaves the policy's number to the one without.
+    # A variant with settings leaves the policy's number to the variant without.
     plain = sorted(first, key=lambda name: bool(first[name].settings) or name != first[name].label)
     wanted = {name: _POLICY_STYLES.get((first[name].policy, first[name].mode)) for name in plain}
     found: dict[str, int] = {}
     for name, number in wanted.items():
         if number is not None and number not in found.values():
             found[name] = number
-    # Numbers of policies that are not here come last: these may stand beside the same variants on another page.
+    # Numbers of absent policies are used last, because they may appear beside the same variants on another page.
     spare = [k for k in range(len(COLOURS)) if k not in _POLICY_STYLES.values()] + [*range(len(COLOURS) - 1, -1, -1)]
     for name in first:
         if name not in found:
@@ -119,7 +122,7 @@ def variant_styles(runs: Sequence[Run]) -> dict[str, int]:
 
 
 def furthest(runs: Sequence[Run], leaves: Sequence[str]) -> frozenset[str]:
-    """All leaves, or of more than MOST_QUEUES those whose fairness degree is furthest from 1 in any run."""
+    """Return all leaves, or with more than MOST_QUEUES those whose fairness degree is furthest from 1 in any run."""
     if len(leaves) <= MOST_QUEUES:
         return frozenset(leaves)
 
@@ -131,7 +134,7 @@ def furthest(runs: Sequence[Run], leaves: Sequence[str]) -> frozenset[str]:
 
 
 def _sampled(curve: Curve) -> Curve:
-    """At most POINTS of a smooth curve's samples, the last one included."""
+    """Return at most POINTS samples of a smooth curve, including the last one."""
     if len(curve.x) <= POINTS:
         return curve
     chosen = np.unique(np.linspace(0, len(curve.x) - 1, POINTS).round().astype(np.int64))
@@ -159,7 +162,7 @@ def _charts(
     after_end: float | None = None,
     **more: Any,
 ) -> list[LineChart]:
-    """A chart a variant: a curve of each of its leaves over time. ``after_end``: as in `over_seeds`."""
+    """Return one chart per variant: a curve of each of its leaves over time. ``after_end``: as in `over_seeds`."""
     return [
         LineChart(
             variant.name,
@@ -173,7 +176,7 @@ def _charts(
 
 
 def shared(charts: list[LineChart], *, y_range: tuple[float, float] | None = None) -> list[LineChart]:
-    """The charts with the same axes."""
+    """Return the charts with common axes."""
     charts = [chart for chart in charts if chart.lines]
     if not charts:
         return []
@@ -186,7 +189,7 @@ def shared(charts: list[LineChart], *, y_range: tuple[float, float] | None = Non
 
 
 def late_range(charts: Sequence[LineChart], levels: Sequence[float]) -> tuple[float, float]:
-    """The range of y that the curves need after the first EARLY of the time, level lines included."""
+    """Return the range of y that the curves need after the EARLY fraction of the time, level lines included."""
     low, high = min(levels), max(levels)
     for chart in charts:
         for line in chart.lines:
@@ -226,7 +229,7 @@ def _normalised(value: Floats, share: Floats | None) -> Floats | None:
 
 
 def fairness_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
-    """Fairness degree per queue (Figs. 7b, d), benefit and loss (Figs. 7a, c), and both over all policies."""
+    """Return fairness degree per queue (Figs. 7b, d), benefit and loss (Figs. 7a, c), and both over all policies."""
 
     def degree(_: Run, series: Series) -> Curve | None:
         rho = series.fairness_degree()
@@ -238,7 +241,7 @@ def fairness_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
         (styles.variants[one.name], one.name, both) for one in variants if (both := _benefit_and_loss(one)) is not None
     ]
     both_names = [("sharing benefit \u03a8", 2), ("sharing loss \u03a9", 1)]
-    # The loss is smaller by far than the benefit: in one axis with it, it would be a line at zero.
+    # The loss is far smaller than the benefit: on a common axis it would look like zero.
     losses, benefits = (
         [
             LineChart(label, "time (s)", name, [Line(name, both[which], style)], levels=even)
@@ -294,31 +297,32 @@ def fairness_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
 
 
 def _benefit_and_loss(variant: Variant) -> tuple[Curve, Curve] | None:
-    """`benefit_and_loss` over the seeds of a variant; None when a run of it has none."""
+    """Return `benefit_and_loss` over the seeds of a variant; None if a run has none."""
     found = [both for run in variant.runs if (both := benefit_and_loss(run)) is not None]
     if len(found) < len(variant.runs):
         return None
     benefits, losses = ([_sampled(both[which]) for both in found] for which in (0, 1))
     benefit, loss = over_seeds(benefits), over_seeds(losses)
-    # No benefit is below 0, and no loss above it: nor is an interval's end, which Student's t puts there.
+    # The benefit is never below 0 and the loss never above, so interval ends are clipped there (Student's t exceeds
+    # it).
     return within(benefit, low=0.0), within(loss, high=0.0)
 
 
 def benefit_and_loss(run: Run) -> tuple[Curve, Curve] | None:
-    """Psi(t) and Omega(t) (LTYARN eqs. 4, 5) at the sample times; None when integrals were not recorded."""
+    """Return Psi(t) and Omega(t) (LTYARN eqs. 4, 5) at the sample times; None if integrals were not recorded."""
     known = [(run.series[leaf], run.series[leaf].fairness_degree()) for leaf in run.leaves if leaf in run.series]
     degrees = [(series, rho) for series, rho in known if rho is not None and len(rho)]
     if not degrees:
         return None
     time_s = max((series.time_s for series, _ in degrees), key=len)
-    # A queue that was not there at some sample (a damaged tail) keeps its last degree.
+    # A queue that is missing in some sample (a damaged tail) keeps its last degree.
     rho = [own if len(own) == len(time_s) else np.interp(time_s, series.time_s, own) for series, own in degrees]
     benefit, loss = sharing_benefit_and_loss(np.column_stack(rho))
     return Curve(time_s, benefit), Curve(time_s, loss)
 
 
 def resource_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
-    """Demand, allocation and accumulated resources per queue over the whole run (the quantities of Fig. 6)."""
+    """Return demand, allocation and accumulated resources per queue over the whole run (the quantities of Fig. 6)."""
     width, charts = mean_width(variants), partial(_charts, variants, styles)
     legend = styles.legend(q for one in variants for q in styles.leaves(one))
 
@@ -390,7 +394,7 @@ def _accumulated(run: Run, series: Series) -> Curve | None:
 
 
 def _counted(run: Run, series: Series) -> Curve | None:
-    """The policy's own count, where it differs from the plain integral."""
+    """Return the policy's own count, if it differs from the plain integral."""
     capacity = run.capacity()
     if not capacity or series.counted_mb_s is None or run.counted_resource != run.resource:
         return None
@@ -447,7 +451,7 @@ def detail_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
 def allocation_charts(
     variants: Sequence[Variant], styles: Styles, pick: Callable[[Variant], Sequence[str]]
 ) -> list[LineChart]:
-    """What the picked queues of each variant hold, in per cent of capacity, on top of each other; the same axes."""
+    """Return stacked areas of what the chosen queues of each variant hold, in per cent of capacity."""
     end = max((one.end_s() for one in variants), default=1.0)
     charts = []
     for one in variants:
@@ -466,12 +470,12 @@ def allocation_charts(
 
 
 def _of_seeds(found: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
-    """Of each queue that every seed has a figure of, these figures."""
+    """Return these values for each queue that has one in every seed."""
     return {queue: [own[queue] for own in found] for queue in found[0] if all(queue in own for own in found)}
 
 
 def _sum(curves: Sequence[Curve]) -> Curve:
-    """The sum of curves, at the times of the one with the most points."""
+    """Return the sum of curves, at the times of the curve with the most points."""
     x = max((curve.x for curve in curves), key=len)
     return Curve(x, np.sum([np.interp(x, curve.x, curve.y, left=0.0, right=0.0) for curve in curves], axis=0))
 
@@ -483,13 +487,14 @@ def _held_percent(run: Run, series: Series) -> Curve | None:
 
 
 def weight_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
-    """The Fair Scheduler weights that the controller wrote, over time, for runs from outside."""
+    """Return the Fair Scheduler weights that the controller wrote, over time, for runs from outside."""
     charts, queues = [], []
     for one in variants:
         if one.first.mode != "outside":
             continue
         names = [*one.first.parents, *styles.leaves(one)]
-        # Steps at other times in each seed have no mean at one seed's times: means over spans have.
+        # Steps occur at different times in each seed, so means over time spans are used instead of means at one seed's
+        # times.
         lines = _lines(one, names, styles, _weights if len(one.runs) == 1 else _mean_weights)
         if lines:
             queues += names
@@ -517,7 +522,7 @@ def _mean_weights(_: Run, series: Series) -> Curve | None:
 
 
 def speedup_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
-    """Speed-up over static partitioning, queue by queue (Fig. 8): of the mean job and of the whole workload."""
+    """Return speed-ups over static partitioning by queue (Fig. 8): of the mean job and of the whole workload."""
     measures: tuple[tuple[str, Callable[[Run], dict[str, float]]], ...] = (
         ("mean completion time of a job", lambda run: run.speedups()),
         ("time of the whole workload", lambda run: run.speedups("workload_speedup_over_static")),

@@ -1,7 +1,7 @@
-"""What the runs say about the papers' findings, computed from their figures. Words and verdicts; no drawing, no files.
+"""What the runs show about the papers' findings: sentences and verdicts computed from their results. Draws nothing.
 
-A finding states what the paper saw (and where), the rule by which it is judged here, and the figures it was judged
-by. Without the runs that it needs it is left out; nothing is ever assumed.
+A finding states what the paper saw (and where), the rule by which it is judged here, and the values used. It is left
+out without the runs that it needs; nothing is assumed.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ Verdict = Literal["holds", "holds in part", "does not hold"]
 PAPER_START_UP_S = 650.0
 #: "Constantly until all the workloads complete": the loss lasts through at least this fraction of the run.
 WHOLE_RUN = 0.9
-#: "At least as fast as static partitioning", up to this (a run differs from the next by some tenths of a per cent).
+#: Tolerance of "at least as fast as static partitioning" (runs differ by some tenths of a per cent).
 AS_FAST = 0.99
-#: A static partition gives a degree of 1 in the fluid model. Whole containers leave up to one container of the share
-#: (of the papers' cluster: 1 of 29.5), heartbeats a little more.
+#: A static partition gives a degree of 1 in the fluid model. Whole containers may leave up to one container of the
+#: share unused (on the papers' cluster 1 of 29.5), and heartbeats a little more.
 STATIC_TOLERANCE = 0.05
-#: Two loss integrals that differ by less than this part are as good as equal: the resolution at which a loss counts at
-#: all in these figures (`LOSS_THRESHOLD` of `last_loss_s`), taken as a part of the integral.
+#: Two loss integrals that differ by less than this fraction count as equal: the resolution at which a loss counts at
+#: all (`LOSS_THRESHOLD` of `last_loss_s`), as a fraction of the integral.
 SAME = abs(LOSS_THRESHOLD)
-#: Mean duration of TPC-H's tasks in the paper (Fig. 11a), for runs that do not say how long their tasks take.
+#: Mean duration of TPC-H's tasks in the paper (Fig. 11a), for runs without recorded task durations.
 PAPER_TASK_S = 23.6
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding: what the paper says, the verdict of these runs, and the figures behind it."""
+    """One finding: the paper's statement, the verdict of these runs, and the values behind it."""
 
     title: str
     source: str
@@ -50,18 +50,18 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A number that a case is judged by, or that explains it.
+    """A number by which a case is judged, or that explains it.
 
     Parameters
     ----------
     name, value
-        What it is called, and what it is.
+        Its name and value.
     unit, digits, scale, signed
-        How it is written: its unit, the digits behind the point, what it is multiplied by, and whether with a sign.
+        Its format: unit, decimal digits, factor, and whether a sign is shown.
     against, of
-        The same number of the run that it is compared with, and the variant of that run.
+        The same number of the compared run, and that run's variant.
     together
-        For the figures of single queues: the words under which they are written in one line.
+        For values of single queues: the heading under which they share one line.
     """
 
     name: str
@@ -75,7 +75,7 @@ class Figure:
     together: str = ""
 
     def mean(self, values: Sequence[float], *, signed: bool = False) -> str:
-        """The mean of values of this figure, with half of its 95 % interval and the unit."""
+        """Return the mean of values in this format, with half of its 95 % interval and the unit."""
         mean, half = fmean(values), half_width_95(values)
         text = self._written(mean, "+" if signed or self.signed else "")
         text += f" \u00b1 {self._written(half, '')}" if half > 0 else ""
@@ -87,19 +87,19 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class OfVariant:
-    """One case that a claim is held against, and the variant that it is of: its seeds are counted together."""
+    """One case of a claim, and its variant, whose seeds are counted together."""
 
-    #: Whether the claim holds there. None: that is not judged.
+    #: Whether the claim holds in it. None: not judged.
     holds: bool | None
-    #: By which figures. "": by those of the case before.
+    #: The values used. "": those of the case before.
     text: str
-    #: "": of the runs together.
+    #: "": all runs together.
     variant: str = ""
-    #: The numbers in the text, of which several seeds have means and intervals.
+    #: The numbers in the text, for means and intervals over several seeds.
     figures: tuple[Figure, ...] = ()
 
 
-#: A case, or without a variant only whether it holds, and by which figures.
+#: A case, or without a variant only whether it holds, and the values used.
 Case = OfVariant | tuple[bool | None, str]
 Cases = Callable[[Sequence[Run]], Iterator[Case]]
 Rule = Callable[[Sequence[Run]], Finding | None]
@@ -110,7 +110,7 @@ def _of(runs: Sequence[Run], *policies: str) -> list[Run]:
 
 
 def _beside(runs: Sequence[Run]) -> Iterator[tuple[Run, Run]]:
-    """Each run under the memoryless scheduler with each under LTRF of the same experiment, backend and seed."""
+    """Return pairs of memoryless and LTRF runs of the same experiment, backend and seed."""
     return ((fair, ltrf) for fair in _of(runs, "fair") for ltrf in _of(runs, "ltrf") if ltrf.beside(fair))
 
 
@@ -127,7 +127,7 @@ def _per_cent(ratio: float) -> str:
 
 
 def _gains(ratios: Mapping[str, float], together: str) -> tuple[Figure, ...]:
-    """Speed-ups as figures: how much faster each queue is."""
+    """Return speed-ups as numbers: how much faster each queue is."""
     return tuple(
         Figure(queue, ratio - 1, "%", 1, 100.0, signed=True, together=together) for queue, ratio in ratios.items()
     )
@@ -152,12 +152,12 @@ def _last_loss(run: Run) -> str:
 
 
 def starved_s(run: Run) -> float:
-    """From which length on a time with demand and no running task counts as starvation, in seconds.
+    """Return the length from which a time with demand and no running task counts as starvation, in seconds.
 
-    It follows from the rule of the paper (Algorithm 2), not from what runs showed: a leaf that has waited T_wait is
-    next when a container ends, which takes at most about a task's length; and a job needs two containers one after the
-    other before a task of it runs, its application master's and the task's. So 2 (T_wait + T_task), T_wait being 0
-    where a policy has none or never lifts (inf), T_task the mean task duration of the leaf with the longest tasks.
+    It follows from the paper's Algorithm 2, not from observations: a leaf that has waited for T_wait is next when a
+    container ends, which takes at most about a task's length. A job needs two containers in sequence before a task of
+    it runs: its AM's and the task's. So the length is 2 (T_wait + T_task), with T_wait = 0 if a policy has none or
+    never lifts (inf), and T_task the mean task duration of the leaf with the longest tasks.
     """
     t_wait = _t_wait(run) or 0.0
     known = [mean for leaf in run.leaves if (mean := run.task_s.get(short(leaf))) is not None]
@@ -165,7 +165,7 @@ def starved_s(run: Run) -> float:
 
 
 def verdict(holds: Sequence[bool]) -> Verdict:
-    """Of a claim that holds in all, some or none of the cases that can be judged."""
+    """Return the verdict on a claim that holds in all, some or none of the judged cases."""
     if all(holds):
         return "holds"
     return "holds in part" if any(holds) else "does not hold"
@@ -175,9 +175,8 @@ def evidence_of(cases: Sequence[OfVariant]) -> tuple[str, ...]:
     """Return the figures of the cases as lines, variant by variant.
 
     A variant with several seeds has one line. It begins with the number of runs in which the claim holds, and has the
-    mean of each figure with half of its 95 % interval over the seeds. For a figure that is compared with another run's,
-    mean and interval are those of the differences seed by seed: where the interval contains 0, the seeds do not tell
-    which of the two is larger.
+    mean of each value with half of its 95 % interval over the seeds. If a value is compared with another run's, mean
+    and interval are of the differences by seed: if the interval contains 0, the seeds do not show which is larger.
     """
     by_variant: dict[str, list[OfVariant]] = {}
     for case in cases:
@@ -201,7 +200,7 @@ def evidence_of(cases: Sequence[OfVariant]) -> tuple[str, ...]:
 
 
 def _over_seeds(figures: Sequence[Figure]) -> str:
-    """One figure of several runs of a variant."""
+    """Return one value of several runs of a variant."""
     first = figures[0]
     text = f"{first.name} {first.mean([one.value for one in figures])}"
     against = [one.against for one in figures if one.against is not None]
@@ -217,7 +216,7 @@ def _over_seeds(figures: Sequence[Figure]) -> str:
 
 
 def finding(title: str, source: str, claim: str, rule: str) -> Callable[[Cases], Rule]:
-    """Makes a rule of a function that judges cases: its finding, or none where no case can be judged."""
+    """Decorate a function that judges cases: it returns its finding, or None if no case can be judged."""
 
     def rule_of(cases: Cases) -> Rule:
         @functools.wraps(cases)
@@ -239,7 +238,7 @@ def finding(title: str, source: str, claim: str, rule: str) -> Callable[[Cases],
     "containers, at heartbeats)",
 )
 def static_is_neutral(runs: Sequence[Run]) -> Iterator[Case]:
-    """A static partition gives exactly what the partition gives: rho = 1 for every queue."""
+    """A static partition gives exactly its shares: rho = 1 for every queue."""
     for run in _of(runs, "static"):
         degrees = run.of_queues("fairness_degree")
         if not degrees:
@@ -319,7 +318,7 @@ def long_term_stops_losing(runs: Sequence[Run]) -> Iterator[Case]:
     "backend and seed",
 )
 def long_term_loses_less(runs: Sequence[Run]) -> Iterator[Case]:
-    """The point of the paper: the sharing loss of LTRF against that of the memoryless scheduler."""
+    """The main claim of the paper: LTRF has less sharing loss than the memoryless scheduler."""
     for reference, run in _beside(runs):
         of_fair, own = (one.number("sharing_loss_integral") for one in (reference, run))
         ratio = f" ({own / of_fair:.2f} of it)" if of_fair > 0 else ""
@@ -381,7 +380,7 @@ def neither_is_always_faster(runs: Sequence[Run]) -> Iterator[Case]:
     "the integral of |Omega| from outside is at most that of the same policy inside (up to 1 %), seed for seed",
 )
 def outside_costs(runs: Sequence[Run]) -> Iterator[Case]:
-    """What it costs (or gains) to stay outside the scheduler: loss integrals of the same policy, seed for seed."""
+    """The cost (or gain) of acting from outside: loss integrals of the same policy, by seed."""
     for outside in runs:
         inside = outside.inside_of(runs)
         reference = inside.number("sharing_loss_integral") if inside is not None else 0.0
@@ -444,7 +443,7 @@ def naive_hierarchy_starves(runs: Sequence[Run]) -> Finding | None:
 
 
 def _longest(run: Run, length_s: float, text: str, *, holds: bool) -> OfVariant:
-    """One run's longest time in which a queue asks and runs no task."""
+    """Return one run's longest time in which a queue asks and runs no task."""
     figure = Figure("the longest time in which a queue asks and runs no task", length_s, "s")
     return OfVariant(holds, text, run.variant_without_seed(), (figure,))
 
@@ -452,7 +451,7 @@ def _longest(run: Run, length_s: float, text: str, *, holds: bool) -> OfVariant:
 def shorter_waits_give_more_tasks(runs: Sequence[Run]) -> Finding | None:
     """Figs. 10c, 11b: the shorter T_wait, the more tasks the starved queue runs while it starves.
 
-    Judged seed by seed: each seed has its own queue that starves, and its own time.
+    Judged by seed, because the starving queue and its time differ between seeds.
     """
     falling: list[bool] = []
     cases: list[OfVariant] = []
@@ -482,7 +481,7 @@ def shorter_waits_give_more_tasks(runs: Sequence[Run]) -> Finding | None:
             if t_wait > 0 and task_s is not None:
                 text += f"; eq. (7) expects {task_s:.1f} / {t_wait:g} = {task_s / t_wait:.1f}"
             figure = Figure(f"running tasks of {queue}", mean, "", 1)
-            # Held against the next shorter and the next longer wait of the same seed.
+            # Compared with the next shorter and the next longer wait of the same seed.
             cases.append(OfVariant(all(steps[max(at - 1, 0) : at + 1]), text, run.variant_without_seed(), (figure,)))
     if not falling:
         return None
@@ -498,14 +497,14 @@ def shorter_waits_give_more_tasks(runs: Sequence[Run]) -> Finding | None:
 
 
 def _t_wait(run: Run) -> float | None:
-    """The setting T_wait as a number (`inf` included); None where it is derived from the tasks."""
+    """Return the setting T_wait as a number (including `inf`); None if it is derived from the tasks."""
     try:
         return float(run.settings["t_wait"])
     except (KeyError, TypeError, ValueError):
         return None
 
 
-#: In the order in which they are shown.
+#: In order of display.
 RULES: tuple[Rule, ...] = (
     static_is_neutral,
     memoryless_keeps_losing,
@@ -520,6 +519,6 @@ RULES: tuple[Rule, ...] = (
 
 
 def find(runs: Sequence[Run], rules: Sequence[Rule] = RULES) -> list[Finding]:
-    """Every finding that these runs can say something about. Unfinished and invalid runs say nothing."""
+    """Return every finding that these runs support. Unfinished and invalid runs are ignored."""
     counted = [run for run in runs if run.counts]
     return [finding for rule in rules if (finding := rule(counted)) is not None]

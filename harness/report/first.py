@@ -1,7 +1,7 @@
 """The first screen: the verdict in sentences, one chart before and after, winners and losers by queue.
 
-Of several runs: the two that the sentences of `yarnfair run` are about (harness.results.sentences). Of one run: where
-each queue stands to its due.
+For several runs, it shows the two that the sentences of `yarnfair run` are about (harness.results.sentences). For one
+run, it compares each queue with its due.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.results.comparison import over_seeds
 from harness.results.phases import Phases, span
 from harness.results.sentences import SAME, Ran, before_and_after, change, completion_of, percent, sentences
 
-#: So many queues are drawn: those that moved most. The table has all.
+#: Maximum number of drawn queues: those that changed most. The table has all.
 MOST_QUEUES = 14
 _MEAN = "mean_completion_s"
 _NAMES, _LEFT, _RIGHT, _ROW, _TOP, _BOTTOM = 19, 132, 14, 20, 8, 40
@@ -33,10 +33,10 @@ _NAMES, _LEFT, _RIGHT, _ROW, _TOP, _BOTTOM = 19, 132, 14, 20, 8, 40
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One queue: a figure before and after. ``better``: -1 worse, 0 the same, 1 better.
+    """One queue: a value before and after. ``better``: -1 worse, 0 the same, 1 better.
 
-    Of runs in many phases: the smallest and the largest of the figure after, and of its change as a part. Of several
-    seeds: the 95 % intervals of these. ``unclear``: what is said where the change goes both ways.
+    For runs in many phases: the smallest and the largest value after, and of the relative change. For several seeds:
+    the 95 % intervals of both. ``unclear``: text for a change of uncertain direction.
     """
 
     queue: str
@@ -49,26 +49,26 @@ class Move:
 
     @property
     def is_clear(self) -> bool:
-        """Whether every phase, or the whole interval over the seeds, has the change's direction."""
+        """Return whether every phase, or the whole interval over the seeds, has the change's direction."""
         return self.changes is None or not self.changes[0] < 0 < self.changes[1]
 
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The first screen. ``chart`` is an ``<svg>`` element; '' where no queue has figures."""
+    """The first screen. ``chart`` is an ``<svg>`` element; '' if no queue has values."""
 
     sentences: Sequence[str]
     chart: Markup
     caption: str
     tables: Sequence[Table]
-    #: Which experiment it is about, where the page has several.
+    #: The experiment that it is about, if the page has several.
     title: str = ""
-    #: Names of runs and queues in the sentences, which are no numbers of ours.
+    #: Names of runs and queues in the sentences, in which numbers are not formatted.
     names: Sequence[str] = ()
 
 
 def firsts_of(runs: Sequence[Run]) -> list[First]:
-    """A first screen for each experiment (on each backend) of these runs, those without any left out."""
+    """Return a first screen for each experiment (on each backend) of these runs, without empty ones."""
     by_origin: dict[str, list[Run]] = {}
     for run in runs:
         if run.counts:
@@ -81,14 +81,14 @@ def firsts_of(runs: Sequence[Run]) -> list[First]:
             title = name if len(names) > 1 else ""
             if names.count(name) > 1:  # two experiments of one name, or one on two backends
                 title += f" ({own[0].info.get('backend')}, {str(own[0].info.get('hash'))[:8]})"
-            # A page has each identifier once.
+            # Every identifier occurs once per page.
             chart = Markup(str(first.chart).replace("first-", f"first-{at}-") if at else first.chart)
             found.append(replace(first, title=title, chart=chart))
     return found
 
 
 def first_of(runs: Sequence[Run]) -> First | None:
-    """The first screen of a page about these runs (YARN's kind); None when no run counts."""
+    """Return the first screen of a page about these YARN runs; None if no run is valid."""
     counted = [run for run in runs if run.counts]
     if not counted:
         return None
@@ -103,7 +103,7 @@ def first_of(runs: Sequence[Run]) -> First | None:
 
 
 def _origin(run: Run) -> tuple[object, ...]:
-    """What runs have in common that a sentence may compare."""
+    """Return what runs must have in common to be compared in a sentence."""
     return run.info.get("hash"), run.info.get("backend")
 
 
@@ -124,7 +124,7 @@ def _ran(runs: Sequence[Run]) -> list[Ran]:
 
 
 def _gives_back(policy: str) -> bool:
-    """Whether a policy has a memory; False for one that is not here any more (a user's own file)."""
+    """Return whether a policy has a memory; False for one that is no longer available (a user's file)."""
     try:
         return policy_class(policy).gives_back
     except YarnfairError:
@@ -136,12 +136,12 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequenc
         _with_intervals(_with_bands(move, *phases), before, after) for move in moves(before.summary, after.summary)
     ]
     was = [span(phases[0], "queues", move.queue, _MEAN) for move in found]
-    # With several seeds only the change shows its interval: the table of completion times has those of both figures.
+    # With several seeds only the change shows its interval; the table of completion times has those of both values.
     now = [move.span if phases[1] is not None else None for move in found]
     rows = [
         [
             short(move.queue),
-            # First what came of it: a narrow page shows no more without scrolling.
+            # The result comes first: a narrow page shows no more without scrolling.
             banded(figure_text((move.after / move.before - 1) * 100, 1), move.changes, 0, 100.0),
             _word(move),
             banded(figure_text(move.before, 1), its, 1),
@@ -170,7 +170,7 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequenc
 
 
 def _with_bands(move: Move, before: Phases | None, after: Phases | None) -> Move:
-    """With what its figures differ by from phase to phase, where they have phases."""
+    """Return it with the ranges of its values over the phases, if there are phases."""
     if before is None or after is None:
         return move
     keys = ("queues", move.queue, _MEAN)
@@ -179,7 +179,7 @@ def _with_bands(move: Move, before: Phases | None, after: Phases | None) -> Move
 
 
 def _with_intervals(move: Move, before: Ran, after: Ran) -> Move:
-    """With the 95 % intervals of its figure after and of its change, where both variants have several seeds."""
+    """Return it with the 95 % intervals of its value after and of its change, if both variants have several seeds."""
     found = change(before, after, completion_of(move.queue))
     if found is None or found.seeds < 2:
         return move
@@ -188,7 +188,7 @@ def _with_intervals(move: Move, before: Ran, after: Ran) -> Move:
 
 
 def _interval(ran: Ran, queue: str) -> tuple[float, float] | None:
-    """The 95 % interval of a queue's mean completion over the seeds, in seconds; None with one seed."""
+    """Return the 95 % interval of a queue's mean completion over the seeds, in seconds; None with one seed."""
     values = [value for summary in ran.seeds.values() if (value := completion_of(queue)(summary)) is not None]
     if len(values) < 2:
         return None
@@ -240,7 +240,7 @@ def _caption(text: str, found: Sequence[Move]) -> str:
 
 
 def furthest(found: Sequence[Move]) -> list[Move]:
-    """At most MOST_QUEUES, of those that gain and those that lose the largest moves, as many of each as there are."""
+    """Return at most MOST_QUEUES of the largest gains and losses, evenly from both."""
     gain, lose = ([move for move in found if move.better == side] for side in (1, -1))
     half = MOST_QUEUES // 2
     picked = gain[: max(half, MOST_QUEUES - len(lose))] + lose[: max(half, MOST_QUEUES - len(gain))]
@@ -248,7 +248,7 @@ def furthest(found: Sequence[Move]) -> list[Move]:
 
 
 def moves(before: Mapping[str, object], after: Mapping[str, object]) -> list[Move]:
-    """The queues whose mean completion is known in both summaries, the largest change first."""
+    """Return the queues whose mean completion is known in both summaries, the largest change first."""
     found = []
     old, new = before.get("queues"), after.get("queues")
     if not isinstance(old, Mapping) or not isinstance(new, Mapping):
@@ -262,7 +262,10 @@ def moves(before: Mapping[str, object], after: Mapping[str, object]) -> list[Mov
 
 
 def changes_chart(found: Sequence[Move], title: str, label: str) -> Markup:
-    """A row a queue: a ring where it was, a dot where it is, a line between them; a broad one from phase to phase."""
+    """Draw one row per queue: a ring before, a dot after, a line between them.
+
+    A broad line for the range over phases.
+    """
     shown = furthest(found)
     values = [value for move in shown for value in (move.before, move.after, *(move.span or ()))]
     logarithmic = min(values) > 0 and max(values) / min(values) > 5
@@ -299,10 +302,10 @@ def changes_chart(found: Sequence[Move], title: str, label: str) -> Markup:
         )
     out.append(f'<path class="a" d="M{_LEFT} {_TOP}V{bottom}H{WIDTH - _RIGHT}"/>')
     out.append(lettering("l", f"{(_LEFT + WIDTH - _RIGHT) / 2:g}", height - 6, label))
-    # Every text in it is escaped above, or there.
+    # Every text in it is escaped above, or where it is drawn.
     return Markup(whole("first", title, f"{'; '.join(words)}.", out, height=height))
 
 
 def _cut(name: str) -> str:
-    """A long name without its middle: what tells queues apart stands at its ends."""
+    """Shorten a long name in the middle, because queues differ at the ends of their names."""
     return name if len(name) <= _NAMES else f"{name[: _NAMES // 2]}\u2026{name[-(_NAMES // 2) :]}"

@@ -1,7 +1,7 @@
-"""Heat maps as inline SVG text: one figure over two settings, a cell for each pair of their values.
+"""Heat maps as inline SVG: one metric over two settings, with a cell for each pair of values.
 
-Each cell has its number written in it where there is room, so that a map can be read without its colours. The colours
-are the same on light and on dark paper: a cell is opaque, and its text is chosen for its colour.
+Each cell shows its number if there is room, so a map can be read without colours. Colours are the same on light and
+dark backgrounds: a cell is opaque, and its text colour fits the cell.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import ClassVar
 
 from harness.report.svg import RIGHT, TOP, WIDTH, lettering, number, whole
 
-#: The colours of the least and of the greatest value; those between lie on the line between the two.
+#: The colours of the smallest and of the largest value; others are interpolated.
 PALEST, DARKEST = (0xE6, 0xF0, 0xFA), (0x00, 0x3C, 0x6E)
-#: From this part of the range on a cell has white text, below it black text: both have a contrast of 4.5 : 1.
+#: Cells from this fraction of the range on have white text, others black text, both with a contrast of 4.5 1.
 WHITE_TEXT_FROM = 0.66
-#: What stands in a cell without a value.
+#: The text of a cell without a value.
 NO_VALUE = "\u2013"
-#: Widths of a letter in the two sizes of text, and the longest label that a row has.
+#: Widths of a letter in the two text sizes, and the maximum length of a row label.
 _LETTER, _SMALL_LETTER, _LONGEST = 6.6, 5.9, 12
 _ROW, _TALL_ROW, _STEPS = 26, 36, 24
 
@@ -30,7 +30,7 @@ class HeatMap:
     """A quantity over two settings: ``values[row][column]``; None is a cell without a value."""
 
     title: str
-    #: The setting whose values stand below the columns, and the one whose values stand beside the rows.
+    #: The setting below the columns, and the setting beside the rows.
     x_label: str
     y_label: str
     #: The quantity and its unit.
@@ -38,34 +38,34 @@ class HeatMap:
     columns: Sequence[str]
     rows: Sequence[str]
     values: Sequence[Sequence[float | None]]
-    #: How many runs' values each of ``values`` is the mean of.
+    #: For each of ``values``, the number of runs in the mean.
     counts: Sequence[Sequence[int]]
-    #: For each of ``values`` half of its 95 % interval, 0 where it is of one run.
+    #: For each of ``values`` half of its 95 % interval, 0 for a single run.
     half_widths: Sequence[Sequence[float]]
-    #: The values that have the palest and the darkest colour. None: the least and the greatest of the map.
+    #: The values with the palest and the darkest colour. None: the map's smallest and largest.
     range: tuple[float, float] | None = None
     filled: ClassVar[bool] = True
     levels: ClassVar[tuple[tuple[float, str], ...]] = ()
 
     @property
     def shown(self) -> list[int]:
-        """The styles that its legend needs: none, because colours stand for values here."""
+        """Return the styles of its legend: none, because colours represent values here."""
         return []
 
     @property
     def several(self) -> bool:
-        """Whether some cell is a mean of several runs."""
+        """Return whether some cell is a mean of several runs."""
         return any(count > 1 for row in self.counts for count in row)
 
     def extremes(self) -> tuple[float, float]:
-        """The ends of the scale of colours."""
+        """Return the ends of the colour scale."""
         if self.range is not None:
             return self.range
         present = [value for row in self.values for value in row if value is not None]
         return min(present, default=0.0), max(present, default=1.0)
 
     def cells(self) -> Iterator[Cell]:
-        """Every cell, row by row."""
+        """Return every cell, row by row."""
         low, high = self.extremes()
         for r, row in enumerate(self.values):
             for c, value in enumerate(row):
@@ -73,13 +73,13 @@ class HeatMap:
                 yield Cell(r, c, value, self.half_widths[r][c], self.counts[r][c], part)
 
     def name_of(self, cell: Cell) -> str:
-        """The two settings' values of a cell."""
+        """Return the two settings' values of a cell."""
         return f"{self.x_label} {self.columns[cell.column]}, {self.y_label} {self.rows[cell.row]}"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One cell: its place, value, half of its 95 % interval, number of runs; ``part``: how dark, from 0 to 1."""
+    """One cell: its position, value, half of its 95 % interval, number of runs; ``part``: darkness from 0 to 1."""
 
     row: int
     column: int
@@ -90,17 +90,17 @@ class Cell:
 
     @property
     def text(self) -> str:
-        """The value in three digits, or the sign for none."""
+        """Return the value with three digits, or the sign for no value."""
         return NO_VALUE if self.value is None else short_number(self.value)
 
     @property
     def interval_text(self) -> str:
-        """Half of the interval as ``± 0.12``; '' where the value is of one run, or of none."""
+        """Return half of the interval as ``± 0.12``; '' if the value is of one run or none."""
         return f"\u00b1 {short_number(self.half_width)}" if self.half_width > 0 else ""
 
     @property
     def words(self) -> str:
-        """All of it in words."""
+        """Describe the cell in words."""
         if self.value is None:
             return "no value"
         mean = f", mean of {self.count} runs" if self.count > 1 else ""
@@ -108,23 +108,23 @@ class Cell:
 
 
 def short_number(value: float) -> str:
-    """A number in three digits."""
+    """Format a number with three digits."""
     return number(float(f"{value:.3g}"))
 
 
 def colour_of(part: float) -> str:
-    """The colour at a part (0 to 1) of the scale."""
+    """Return the colour at a fraction (0 to 1) of the scale."""
     mixed = (round(pale + (dark - pale) * part) for pale, dark in zip(PALEST, DARKEST, strict=True))
     return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 
 def shortened(label: str, most: int = _LONGEST) -> str:
-    """A label with its end cut off where it is longer than that."""
+    """Truncate a label to the maximum length."""
     return label if len(label) <= most else f"{label[: most - 1]}\u2026"
 
 
 def heat_map(chart: HeatMap, ident: str) -> str:
-    """The map as an ``<svg>`` element; `ident` makes its ids unique in the page."""
+    """Draw the map as an ``<svg>`` element; `ident` makes its ids unique in the page."""
     rows = [shortened(row) for row in chart.rows]
     left = 30 + _LETTER * max((len(row) for row in rows), default=1)
     width = (WIDTH - RIGHT - left) / max(len(chart.columns), 1)
@@ -166,7 +166,7 @@ def heat_map(chart: HeatMap, ident: str) -> str:
 
 
 def _scale(chart: HeatMap, top: int) -> list[str]:
-    """The scale of colours: the least value, a bar from pale to dark, the greatest value, the quantity."""
+    """Draw the colour scale: the smallest value, a bar from pale to dark, the largest value, the quantity."""
     low, high = chart.extremes()
     texts = short_number(low), short_number(high)
     start = 8 + _LETTER * len(texts[0])

@@ -1,7 +1,6 @@
-"""Heat maps of an experiment's figures over two settings that it varies, as means over seeds.
+"""Heat maps of an experiment's metrics over two settings that it varies, as means over seeds.
 
-Which runs belong together is decided as for charts over one setting (`sweeps`). A third setting that varies makes a
-map for each of its values.
+Runs are grouped as for charts over one setting (`sweeps`). If a third setting varies, each of its values gets a map.
 """
 
 from __future__ import annotations
@@ -19,23 +18,23 @@ from harness.report.svg import number
 from harness.report.sweeps import FEWEST_VALUES, Measure, Together, belonging_together, label_of
 from harness.report.variants import range_text
 
-#: Maps of one figure, a map for each combination of the further settings that vary.
+#: Maps of one metric, one for each combination of the other varying settings.
 MOST_MAPS = 8
-#: An integer may be so large that no float holds it.
+# An integer may be too large for a float.
 _GREATEST = 1e300
 
-#: The value of a setting that a run was not given, where others of its policy were.
+#: The value of a setting that a run lacks but others of its policy have.
 DEFAULT = "default"
 
-#: A value of a setting: numbers are in their order, words after them.
+#: A value of a setting: numbers sort by value, before words.
 Value = float | str
-#: The values of the settings of the row and of the column of a cell.
+#: The values of the row's and the column's setting of a cell.
 Place = tuple[Value, Value]
 
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """The runs of one map by their cells, and the further settings' values, in words."""
+    """The runs of one map by cell, and a description of the other settings' values."""
 
     rows: Sequence[Value]
     columns: Sequence[Value]
@@ -44,18 +43,18 @@ class _Grid:
 
     @property
     def is_map(self) -> bool:
-        """Whether both settings vary together: more cells have runs than one row and one column of them."""
+        """Return whether both settings vary together: there are more cells with runs than in one row and one column."""
         most, least = max(len(self.rows), len(self.columns)), min(len(self.rows), len(self.columns))
         return least >= 2 and most >= FEWEST_VALUES and len(self.cells) > len(self.rows) + len(self.columns) - 1
 
 
 def heat_map_groups(runs: Sequence[Run]) -> list[Group]:
-    """For each policy and two settings that vary together: loss, last loss and longest wait over both."""
+    """Return maps for each policy and two settings that vary together: loss, last loss and longest wait."""
     groups: list[Group] = []
     for own in belonging_together(runs):
         values = {name: own_values for name, own_values in _values(own.runs).items() if len(own_values) > 1}
         for one, other in combinations(values, 2):
-            # The setting with more values is written across, where there is more room.
+            # The setting with more values is horizontal, where there is more room.
             across, down = (one, other) if len(values[one]) >= len(values[other]) else (other, one)
             group = _group(own, across, down, [name for name in values if name not in (one, other)])
             if group is not None:
@@ -64,7 +63,7 @@ def heat_map_groups(runs: Sequence[Run]) -> list[Group]:
 
 
 def _settings(run: Run) -> dict[str, Value]:
-    """A run's settings that are numbers or words, and the control period when it acts from outside."""
+    """Return a run's settings that are numbers or words, and the control period if it acts from outside."""
     given = dict(run.settings)
     policy = run.info.get("policy")
     if run.mode == "outside" and isinstance(policy, Mapping):
@@ -79,7 +78,7 @@ def _settings(run: Run) -> dict[str, Value]:
 
 
 def _values(runs: Sequence[Run]) -> dict[str, list[Value]]:
-    """Of each setting its values among the runs: numbers in their order, then words."""
+    """Return the values of each setting among the runs: numbers by value, then words."""
     each = [_settings(run) for run in runs]
     names = dict.fromkeys(name for settings in each for name in settings)
     return {name: _sorted({settings.get(name, DEFAULT) for settings in each}) for name in names}
@@ -95,7 +94,7 @@ def _word(value: Value) -> str:
 
 
 def _grids(runs: Sequence[Run], across: str, down: str, others: Sequence[str]) -> list[_Grid]:
-    """A grid for each combination of the other settings that vary; those without enough cells are left out."""
+    """Return a grid for each combination of the other varying settings, without grids with too few cells."""
     found: dict[str, dict[Place, list[Run]]] = {}
     for run in runs:
         values = _settings(run)
@@ -115,7 +114,7 @@ def _group(own: Together, across: str, down: str, others: Sequence[str]) -> Grou
         drawn = [_map(grid, measure, across, down) for grid in grids[:MOST_MAPS]]
         drawn = [one for one in drawn if any(value is not None for row in one.values for value in row)]
         ends = [end for one in drawn for end in one.extremes()]
-        # Maps of one figure share their colours, so that they are compared by eye.
+        # Maps of one metric share their colours, so that they can be compared by eye.
         maps += [replace(one, range=(min(ends), max(ends))) for one in drawn]
     if not maps:
         return None
@@ -134,7 +133,7 @@ def _group(own: Together, across: str, down: str, others: Sequence[str]) -> Grou
 
 
 def _means(grids: Sequence[_Grid]) -> str:
-    """Describe how many seeds each cell averages, and how many runs where that is a larger number."""
+    """Describe how many seeds each cell averages, and how many runs if that is larger."""
     cells = [runs for grid in grids[:MOST_MAPS] for runs in grid.cells.values()]
     counts, seeds = [len(runs) for runs in cells], [len({run.seed for run in runs}) for runs in cells]
     if max(counts) == 1:

@@ -11,16 +11,16 @@ from harness.report.findings import starved_s
 from harness.report.svg import Line, LineChart
 from harness.report.variants import Variant
 
-#: Curves of several policies in one chart cross each other all the time: fewer, longer means.
+#: Curves of several policies in one chart cross all the time, so they have fewer and longer means.
 COARSE = 60
-#: The most charts of running tasks on a page.
+#: Maximum number of charts of running tasks on a page.
 MOST_SMALL = 40
-#: What is shown before a time of starvation, and at least after it, in seconds.
+#: Time shown before a starvation, and at least after it, in seconds.
 AROUND_S = 100.0
 
 
 def hierarchy_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
-    """Allocation of the queues right below root over time (Fig. 10a), for runs with a tree."""
+    """Return the allocation of the queues directly below root over time (Fig. 10a), for runs with a tree."""
     trees = [one for one in variants if one.first.parents]
 
     def top(one: Variant) -> list[str]:
@@ -33,7 +33,7 @@ def hierarchy_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]
 
 
 def _running(variant: Variant, leaf: str, buckets: int, window: tuple[float, float]) -> tuple[Curve | None, float]:
-    """A leaf's running tasks under a policy within a span of time, and the width of the means in seconds."""
+    """Return a leaf's running tasks under a policy within a time span, and the width of the means in seconds."""
     widths = [0.0]
 
     def running(_: Run, series: Series) -> Curve | None:
@@ -49,9 +49,9 @@ def _running(variant: Variant, leaf: str, buckets: int, window: tuple[float, flo
 
 
 def running_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
-    """Running tasks of each leaf under each policy (Figs. 10c, 11b): small multiples, a row of them a queue."""
+    """Return running tasks of each leaf under each policy (Figs. 10c, 11b): small multiples, one row per queue."""
     leaves = list(dict.fromkeys(leaf for one in variants for leaf in styles.leaves(one)))
-    # So many that a page of many queues and policies stays a page.
+    # Limited so that a page with many queues and policies stays readable.
     shown = leaves[: max(1, MOST_SMALL // max(len(variants), 1))]
     end = max((one.end_s() for one in variants), default=1.0)
     charts: list[LineChart] = []
@@ -78,9 +78,9 @@ def running_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
 
 
 def starvation_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
-    """Fig. 10c: running tasks of the queue that the naive policy starves, while it does, under each policy.
+    """Return Fig. 10c: running tasks, under each policy, of the queue that the naive policy starves during that time.
 
-    Of several seeds the first: each starves at times of its own.
+    For several seeds the first one is shown, because starvation occurs at different times in each.
     """
     alone = [(one.name, Variant(one.first.label, [one.first])) for one in variants]
     for run in (one.first for _, one in alone):

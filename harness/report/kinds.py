@@ -1,4 +1,4 @@
-"""Pages of runs of another kind than YARN's: each kind (harness.results.kinds) has its own."""
+"""Pages of runs of other experiment types: each type (harness.results.kinds) has its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from harness.results.kinds import KINDS, load
 
 
 def kind_of(runs: Sequence[Run]) -> Any:
-    """The kind that all runs are of; None: YARN's. InputError when they are of several, or of one that is not known."""
+    """Return the type of all runs; None: YARN. Raises InputError for several types or an unknown one."""
     kinds = list(dict.fromkeys(run.kind for run in runs))
     if len(kinds) > 1:
         named = ", ".join(sorted(str(kind or "YARN's queues") for kind in kinds))
@@ -30,17 +30,17 @@ def kind_of(runs: Sequence[Run]) -> Any:
 
 
 def content_of(runs: Sequence[Run]) -> Content:
-    """What the page of these runs holds. InputError as `kind_of`, or for damaged tables."""
+    """Return the content of the page of these runs. Raises InputError as `kind_of`, or for damaged tables."""
     kind = kind_of(runs)
     if kind is None:
         return yarn_content(runs)
     content: Content = kind.content(runs)
-    # A kind draws its own figures over one setting; over two that vary together the maps are the same for all kinds.
+    # A type draws its own charts over one setting; heat maps over two varying settings are the same for all types.
     over_two = part_of("settings", "Over the settings", heat_map_groups(runs))
     return replace(content, parts=[*content.parts, over_two]) if over_two.groups else content
 
 
 def findings_of(runs: Sequence[Run]) -> list[Finding]:
-    """What these runs say about the findings of their paper."""
+    """Return what these runs show about the findings of their paper."""
     kind = kind_of(runs)
     return find(runs) if kind is None else list(kind.findings([run for run in runs if run.counts]))

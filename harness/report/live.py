@@ -1,4 +1,4 @@
-"""The live page: share against entitlement over time, debts, decisions, alarms. From `View`s, on its own thread."""
+"""The live page: share and entitlement over time, debts, decisions, alarms. Built from `View`s, on its own thread."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from harness.control.view import View, alarms, head
 from harness.report.serving import PageServer, address_of
 from harness.report.templating import page_templates
 
-#: Looks that are kept; of these at most so many moments are sent.
+#: Number of polls that are kept, and of time points that are sent.
 MOST_LOOKS = 1440
-#: Queues whose curves are kept: those that hold or owe the most come first on the page.
+#: Number of queues whose curves are kept: those that hold or owe the most come first on the page.
 MOST_QUEUES = 400
-#: Queues that a decision's line names.
+#: Number of queues that a decision's line names.
 MOST_NAMED = 8
 
 
 def page() -> str:
-    """The document."""
+    """Return the document."""
     return page_templates().get_template("live.html.j2").render(version=harness.__version__)
 
 
 def decision_line(view: View, decision: Mapping[str, Any]) -> dict[str, str]:
-    """A decision in words: when, what became of the shares, why: the policy's own reasons, else its accounts."""
+    """Describe a decision: time, changes of shares, and the reason: the policy's own, or from its accounts."""
     found = parts_of(decision["weights"])
     changed = [queue for queue in decision.get("changed", ()) if queue in found]
     shares = [f"{queue.removeprefix('root.')} {percent(found[queue])}" for queue in changed]
@@ -42,7 +42,7 @@ def decision_line(view: View, decision: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _owed(view: View, decision: Mapping[str, Any], queues: Iterable[str]) -> dict[str, str]:
-    """What these queues were owed by the accounts of a decision, where the policy goes by that."""
+    """Return what these queues were owed at a decision, if the policy uses debts."""
     counted = decision.get("counted") or {}
     if not view.gives_back:
         return {}
@@ -54,18 +54,18 @@ def _owed(view: View, decision: Mapping[str, Any], queues: Iterable[str]) -> dic
 
 
 def _some(texts: list[str], between: str) -> str:
-    """The first of them, and how many more there are."""
+    """Return the first of them, and the number of others."""
     more = len(texts) - MOST_NAMED
     return between.join([*texts[:MOST_NAMED], *([f"{more} more"] if more > 0 else [])])
 
 
 class LivePage:
-    """Looks every so often, keeps what it saw, and answers the page.
+    """Polls periodically, keeps the results, and answers the page's requests.
 
     Parameters
     ----------
-    look : a `View` of now; what it raises (YarnfairError) is shown on the page.
-    every_s : how often, seconds.
+    look : returns the present `View`; its errors (YarnfairError) are shown on the page.
+    every_s : poll interval, seconds.
     """
 
     def __init__(self, look: Callable[[], View], every_s: float) -> None:
@@ -79,14 +79,14 @@ class LivePage:
         self._server: PageServer | None = None
 
     def serve(self, address: str) -> str:
-        """The page at ``HOST:PORT``; its URL. It is there, and looks go on, until `close`."""
+        """Serve the page at ``HOST:PORT`` and poll until `close`; return its URL."""
         self._server = PageServer(*address_of(address), page(), {"/view.json": self.document})
         self._thread = threading.Thread(target=self._run, name="looks", daemon=True)
         self._thread.start()
         return self._server.url
 
     def close(self) -> None:
-        """No more looks, and no page."""
+        """Stop polling and serving."""
         if self._server is not None:
             self._server.close()
         self._stop.set()
@@ -101,7 +101,7 @@ class LivePage:
                 return
 
     def look(self) -> None:
-        """One look, now."""
+        """Poll once now."""
         try:
             view = self._look()
         except YarnfairError as error:
@@ -120,7 +120,10 @@ class LivePage:
                 self._looks.append((view.time_s, seen))
 
     def document(self, query: Mapping[str, str]) -> dict[str, Any]:
-        """What the page shows; with ``queue``, what `explain` says of it too. CallError for a queue that is none."""
+        """Return the page's data; with ``queue``, also `explain`'s text about it.
+
+        Raises CallError for an unknown queue.
+        """
         with self._lock:
             view, problem, looks = self._view, self._problem, list(self._looks)
         if view is None:

@@ -1,6 +1,6 @@
-"""The page: which parts it has, words around them, the template that holds them together.
+"""The page: its parts, the texts around them, and the template that combines them.
 
-A part has its charts as data: the page draws them as inline SVG, `printed` draws the same for print.
+A part has its charts as data: the page draws them as inline SVG, and `printed` draws the same charts for print.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from harness.report.tables import (
 from harness.report.templating import content_hash, page_templates
 from harness.report.variants import Variant, drawn_variants, grouped
 
-#: A page about a thousand runs is read, not searched through: of longer tables and lists the first so many are shown.
+#: Limit of rows in tables and lists: a page about a thousand runs is for reading, not for searching.
 MOST_ROWS, MOST_LINES = 100, 20
-#: So many variants or seeds are named in the page's first sentence.
+#: Maximum number of variants or seeds in the page's first sentence.
 MOST_NAMED = 8
 
 
@@ -48,21 +48,21 @@ class Part:
 
 
 def legend_of(group: figures.Group) -> list[tuple[Markup, str]]:
-    """What the charts of a group share: (swatch, name) pairs."""
+    """Return the charts' common legend: (swatch, name) pairs."""
     filled = any(chart.filled for chart in group.charts)
     return [(Markup(swatch(style, filled=filled)), name) for name, style in group.legend.names]
 
 
 def _charts(group: figures.Group, part: str) -> Iterator[tuple[str, Markup, str]]:
-    """A group's charts, drawn: title, ``<svg>``, and how far values go beyond the axis ('': nowhere)."""
+    """Draw a group's charts: title, ``<svg>``, and a remark on values beyond the axis ('': none)."""
     for k, chart in enumerate(group.charts):
-        # The strings are built by harness.report.svg, which escapes every text it is given.
+        # The strings are built by harness.report.svg, which escapes every text it gets.
         drawn = Markup(drawing(replace(chart, title=f"{group.title}: {chart.title}"), f"{part}-{group.ident}-{k}"))
         yield chart.title, drawn, cut_words(chart) if isinstance(chart, LineChart) else ""
 
 
 def drawn_queues(runs: Sequence[Run]) -> str:
-    """What to say when a drawn run has more queues than can be told apart; '' when every queue is drawn."""
+    """Return a remark if a run has too many queues to distinguish; '' if every queue is drawn."""
     most = max((len(run.leaves) for run in runs), default=0)
     if most <= figures.MOST_QUEUES:
         return ""
@@ -74,7 +74,7 @@ def drawn_queues(runs: Sequence[Run]) -> str:
 
 
 def drawn_phases(runs: Sequence[Run]) -> str:
-    """What to say when figures are means over phases, and curves cannot be; '' where no run has phases."""
+    """Return a remark if values are means over phases, which curves cannot show; '' if no run has phases."""
     many = max((run.phases.count for run in runs if run.phases is not None), default=1)
     if many == 1:
         return ""
@@ -85,7 +85,7 @@ def drawn_phases(runs: Sequence[Run]) -> str:
 
 
 def parts_of(runs: Sequence[Run]) -> list[Part]:
-    """The sections with charts, in the order of the page; empty ones are left out."""
+    """Return the sections with charts, in the order of the page, without empty ones."""
     drawn, _ = drawn_variants(runs)
     styles = figures.Styles.of([run for one in drawn for run in one.runs])
     found = [
@@ -103,35 +103,35 @@ def parts_of(runs: Sequence[Run]) -> list[Part]:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """What a page holds between its title and the table of what was run."""
+    """The content of a page between its title and the table of runs."""
 
     comparison: Sequence[Table]
     parts: Sequence[Part]
-    #: Said above the charts when they do not show every run.
+    #: A remark above the charts if they do not show every run.
     drawn: str
     sources: Sequence[tuple[str, str]]
-    #: The first screen, a part for each experiment; empty: the page begins with its findings.
+    #: The first screen, one part per experiment; empty: the page begins with its findings.
     firsts: Sequence[First] = ()
 
 
 def part_of(ident: str, title: str, groups: Sequence[figures.Group], tables: Sequence[Table] = ()) -> Part:
-    """A section; groups without charts are left out."""
+    """Return a section; groups without charts are left out."""
     return Part(ident, title, [group for group in groups if group.charts], tables)
 
 
 def yarn_content(runs: Sequence[Run]) -> Content:
-    """What the page of YARN's runs holds."""
+    """Return the content of the page of YARN runs."""
     drawn, variants = drawn_variants(runs)
     said = " ".join(text for text in (drawn_phases(runs), variants, drawn_queues(shown_runs(drawn))) if text)
     return Content(comparison_tables(runs), parts_of(runs), said, sources_of(runs), firsts_of(runs))
 
 
 def shown_runs(variants: Sequence[Variant]) -> list[Run]:
-    """One run a variant, its first seed's: for what is shown of one run only."""
+    """Return one run per variant, with its first seed, for content that shows a single run."""
     return [one.first for one in variants]
 
 
-#: The unit of the integrals, by what an experiment measures fairness in (`resource`).
+#: The unit of the integrals, by the experiment's fairness resource (`resource`).
 _UNITS = {
     "memory": "MiB\u00b7s",
     "vcores": "vcore\u00b7s",
@@ -140,7 +140,7 @@ _UNITS = {
 
 
 def sources_of(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
-    """Where the figures come from, by where the runs were, how often they were looked at, and what is measured."""
+    """Describe where the values come from, depending on backend, poll interval and resource."""
     simulated = any(run.info.get("backend") in ("sim", None) for run in runs)
     real = any(run.info.get("backend") not in ("sim", None) for run in runs)
     units = " or ".join(dict.fromkeys(_UNITS.get(run.resource, run.resource) for run in runs))
@@ -192,7 +192,7 @@ def sources_of(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
 
 
 def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Content) -> str:
-    """The whole page as HTML text."""
+    """Return the whole page as HTML."""
     environment = page_templates()
     title, lead = _title(runs)
     script = environment.get_template("zoom.js.j2").render() if _has_times(content.parts) else ""
@@ -225,12 +225,12 @@ def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Conte
 
 
 def _has_times(parts: Sequence[Part]) -> bool:
-    """Whether a chart has an axis of time, which the page's script zooms."""
+    """Return whether a chart has a time axis, which the page's script zooms."""
     return any(over_time(chart) for part in parts for group in part.groups for chart in group.charts)
 
 
 def _cut(table: Table) -> Table:
-    """The table, or its first rows and where the others are."""
+    """Return the table, or its first rows and a remark on the others."""
     if len(table.rows) <= MOST_ROWS:
         return table
     said = f"The first {MOST_ROWS} of {len(table.rows)} rows; summary.json of each run and `yarnfair sql` have all."
@@ -238,7 +238,7 @@ def _cut(table: Table) -> Table:
 
 
 def _cut_lines(lines: Sequence[str]) -> list[str]:
-    """The lines, or the first of them and how many there are."""
+    """Return the lines, or the first of them and their number."""
     more = len(lines) - MOST_LINES
     return [*lines[:MOST_LINES], f"and {more} more"] if more > 0 else list(lines)
 
@@ -273,7 +273,7 @@ def _title(runs: Sequence[Run]) -> tuple[str, str]:
 
 
 def _counted(variants: Sequence[Variant]) -> str:
-    """How many variants were run, and with which seeds."""
+    """Describe how many variants were run, and with which seeds."""
     runs = [run for one in variants for run in one.runs]
     seeds = sorted({run.seed for run in runs if run.seed is not None})
     if len(runs) == len(variants):
@@ -295,7 +295,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _which(run: Run) -> str:
-    """Which run a page of one is about: its policy, how it acts, its seed, where it ran."""
+    """Describe the run of a page about one run: its policy, how it acts, its seed, its backend."""
     said = [run.policy if run.mode == "inside" else f"{run.policy} from {run.mode}"]
     said += [f"{name} {value}" for name, value in run.settings.items()]
     said += [f"seed {run.seed}"] if run.seed is not None else []

@@ -1,7 +1,7 @@
-"""Figures for print: a group of the report's charts as PDF, SVG or PNG, and its data as CSV. Which charts: `page`.
+"""Figures for print: a group of the report's charts as PDF, SVG or PNG, and its data as CSV. `page` defines the charts.
 
-matplotlib draws them; it is an optional extra, and imported when a figure is drawn. The same runs give the same bytes
-with the same version of matplotlib, whatever the user's own matplotlib settings are.
+matplotlib, an optional extra, draws them and is imported on demand. The same runs give the same bytes with the same
+version of matplotlib, whatever the user's own matplotlib settings are.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ from harness.report.svg import (
 )
 
 FORMATS = (".pdf", ".svg", ".png")
-#: Widths in mm: one column of a journal for a single chart, its whole page for several.
+#: Widths in mm: one column of a journal for a single chart, a whole page for several.
 COLUMN_MM, PAGE_MM = 84.0, 174.0
-#: Narrower ones cannot be read, wider ones are no figures for print.
+#: Limits of the width: narrower figures are unreadable, wider ones are not for print.
 WIDTHS_MM = (40.0, 600.0)
-#: A chart narrower than this (in mm) has no place beside another one.
+#: A narrower chart (in mm) cannot be placed beside another one.
 NARROWEST_MM = 60.0
 _MM = 1 / 25.4
-#: Inches: a row of the legend, and a letter in it.
+#: Inches: height of a legend row, and width of a letter in it.
 _ROW, _LETTER = 0.16, 0.062
 
-#: Everything that decides how a figure looks, on top of matplotlib's own defaults.
+#: All settings of a figure's appearance, on top of matplotlib's own defaults.
 _LOOK: dict[Any, Any] = {
-    "font.family": ["DejaVu Sans"],  # comes with matplotlib
+    "font.family": ["DejaVu Sans"],  # included in matplotlib
     "font.size": 7,
     "axes.titlesize": 8,
     "axes.labelsize": 7,
@@ -69,9 +69,9 @@ _LOOK: dict[Any, Any] = {
     "lines.scale_dashes": False,
     "legend.frameon": False,
     "legend.fontsize": 7,
-    "pdf.fonttype": 42,  # text stays text: journals ask for it
-    "svg.fonttype": "path",  # the same in every reader
-    "svg.hashsalt": "yarnfair",  # else its ids are random
+    "pdf.fonttype": 42,  # text stays text, as journals require
+    "svg.fonttype": "path",  # the same in every viewer
+    "svg.hashsalt": "yarnfair",  # otherwise its ids are random
     "savefig.dpi": 300,
     "text.parse_math": False,  # a queue may have a $ in its name
     "path.simplify": False,
@@ -80,13 +80,13 @@ _LOOK: dict[Any, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures that runs have, by name, and what must be said of them when they do not show every run."""
+    """The figures of runs, by name, and a remark if they do not show every run."""
 
     groups: Mapping[str, Group]
     remark: str
 
     def chosen(self, name: str, charts: Sequence[str] = ()) -> Group:
-        """The figure of that name, with these of its charts (by title), or all of them. CallError for no such name."""
+        """Return the figure of a name, with the charts of these titles or all. Raises CallError for an unknown name."""
         if name not in self.groups:
             raise CallError(f"no figure {name[:60]!r} of these runs", where="--figure", hint=_offer(name, self.groups))
         group = self.groups[name]
@@ -104,17 +104,17 @@ def _offer(word: str, known: Sequence[str] | Mapping[str, Group]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A figure on the disk: its file, its data's file, and what matplotlib had to say (signs that its font lacks)."""
+    """A written figure: its file, its data's file, and matplotlib's warnings (characters that its font lacks)."""
 
     figure: Path
-    #: None where the figure went to standard output.
+    #: None if the figure was written to standard output.
     data: Path | None
     remarks: Sequence[str]
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure as notebook programs show it: by its SVG, or where they cannot, by its title."""
+    """A figure for notebook programs: shown as SVG or, if they cannot, by its title."""
 
     title: str
     svg: str
@@ -127,12 +127,12 @@ class Picture:
 
 
 def figures_of(run_dirs: Sequence[Path]) -> Figures:
-    """Every group of charts that the report of these run directories has, and the papers' figures that they give.
+    """Return every group of charts in the report of these run directories, and the papers' figures that they support.
 
     Raises
     ------
     InputError
-        As `render_report`; also when the runs have no charts.
+        As in `render_report`; also if the runs have no charts.
     """
     runs = load_runs([Path(directory) for directory in run_dirs])
     if not runs:
@@ -149,16 +149,16 @@ def figures_of(run_dirs: Sequence[Path]) -> Figures:
 
 
 def write_figure(group: Group, out: Path, width_mm: float | None = None) -> Written:
-    """Draws the group into `out` (its ending says as what), and writes its data beside it, ending in .csv.
+    """Draw the group into `out` (its suffix selects the format), and write its data beside it with the suffix .csv.
 
-    ``-`` is an SVG on standard output, without data.
+    ``-`` means an SVG on standard output, without data.
 
     ``width_mm``: of the whole figure; None: COLUMN_MM for one chart, PAGE_MM for several.
 
     Raises
     ------
     CallError
-        The ending is none of FORMATS.
+        The suffix is not in FORMATS.
     InputError
         matplotlib is not installed, or a file cannot be written.
     """
@@ -174,18 +174,17 @@ def write_figure(group: Group, out: Path, width_mm: float | None = None) -> Writ
 
 
 def picture(group: Group, width_mm: float | None = None) -> Picture:
-    """The group drawn for a notebook. InputError: matplotlib is not installed."""
+    """Draw the group for a notebook. Raises InputError if matplotlib is not installed."""
     image, _ = _drawn(group, "svg", width_mm)
     return Picture(group.title, image.decode("utf-8"))
 
 
 def table_of(group: Group) -> str:
-    """The points of every chart as drawn, before any is cut at an axis: one row a point, as CSV with a header.
+    """Return the points of every chart, before clipping at an axis: one row per point, as CSV with a header.
 
-    Areas are as they are, not on top of each other. Of bars, ``x`` is what stands below them. Of a heat map, ``x`` is
-    the value of the setting across, ``series`` names the setting down and its value, and ``y`` is what is in the cell,
-    empty where it has no value. ``y_low_95`` and ``y_high_95`` are the 95 % interval of a mean over seeds, empty where
-    y is none.
+    Areas are not stacked. For bars, ``x`` is their label. For a heat map, ``x`` is the value of the horizontal setting,
+    ``series`` names the vertical setting and its value, and ``y`` is the cell's value, empty if it has none.
+    ``y_low_95`` and ``y_high_95`` are the 95 % interval of a mean over seeds, empty if y is not such a mean.
     """
     text = io.StringIO()
     rows = csv.writer(text, lineterminator="\n")
@@ -259,7 +258,7 @@ def _drawn(group: Group, kind: str, width_mm: float | None) -> tuple[bytes, list
             at = places[k // columns][k % columns]
             _draw(at, chart)
             if count > 1:
-                # What is cut is said between the chart and its title.
+                # A remark on clipping is placed between the chart and its title.
                 at.set_title(chart.title, pad=11 if _cut(chart) or isinstance(chart, HeatMap) else 5)
             if k % columns and chart.y_label == group.charts[k - 1].y_label:
                 at.set_ylabel("")
@@ -274,7 +273,7 @@ def _drawn(group: Group, kind: str, width_mm: float | None) -> tuple[bytes, list
     return image.getvalue(), list(dict.fromkeys(str(one.message).split("\n")[0] for one in said))
 
 
-#: matplotlib writes the hour into these.
+# matplotlib writes the time into these.
 _UNDATED: Mapping[str, Mapping[str, Any]] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
 
 
@@ -287,7 +286,7 @@ _LEVEL: Mapping[str, Any] = {"color": "#777777", "linewidth": 0.7, "linestyle": 
 
 
 def _legend(figure: Any, group: Group, names: Sequence[tuple[str, int]], across: int) -> None:
-    """What is in the charts, then their level lines: below all of them, as they share it."""
+    """Draw the legend: the charts' content, then level lines, below all charts, which share it."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -304,7 +303,7 @@ def _legend(figure: Any, group: Group, names: Sequence[tuple[str, int]], across:
 
 
 def _draw(at: Any, chart: Chart) -> None:
-    """The chart into a matplotlib ``Axes``."""
+    """Draw the chart into a matplotlib ``Axes``."""
     at.set_ylabel(chart.y_label)
     if isinstance(chart, BarChart):
         _bars(at, chart)
@@ -323,7 +322,7 @@ def _cut(chart: Chart) -> str:
 
 
 def _axis(axis: Any, low: float, high: float, scale: str = "linear") -> None:
-    """The page's own ticks: round numbers, written as short as they can be."""
+    """Set the page's ticks: round numbers in their shortest form."""
     ticks = log_ticks(low, high) if scale == "log" else nice_ticks(low, high)
     axis.set_ticks(ticks, [number(tick) for tick in ticks])
     axis.set_tick_params(which="minor", length=0)
@@ -340,7 +339,7 @@ def _lines(at: Any, chart: LineChart) -> None:
             at.fill_between(x, below, above, color=colour, alpha=0.45, linewidth=0)
             at.plot(x, above, linewidth=0.5, color=colour)
     for line in () if chart.stacked else chart.lines:
-        # As on the page: what is beyond an axis lies on its border, and the chart says so.
+        # As on the page, values beyond an axis are drawn at its border, and the chart says so.
         marks = {"marker": "o", "markersize": 2.6} if chart.marks else {}
         _interval(at, chart, line, low, high)
         at.plot(
@@ -363,7 +362,7 @@ def _lines(at: Any, chart: LineChart) -> None:
 
 
 def _interval(at: Any, chart: LineChart, line: Line, low: float, high: float) -> None:
-    """The 95 % interval around a mean: bars at marks, else a band along the curve."""
+    """Draw the 95 % interval around a mean: bars at marks, otherwise a band along the curve."""
     curve, colour = line.curve, COLOURS[line.style % len(COLOURS)]
     if curve.low is None or curve.high is None:
         return
@@ -391,7 +390,7 @@ def _bars(at: Any, chart: BarChart) -> None:
 
 
 def _cells(at: Any, chart: HeatMap) -> None:
-    """The cells of a heat map, each with its number, and its interval where it is a mean over seeds."""
+    """Draw the cells of a heat map, each with its number, and its interval if it is a mean over seeds."""
     from matplotlib.patches import Rectangle
 
     at.set_xlabel(chart.x_label)

@@ -1,4 +1,4 @@
-"""Files of a run directory as plain values; what is broken is an `InputError` that names the file."""
+"""Reads files of a run directory as plain values; a damaged file raises an `InputError` that names it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 
 
 def parquet_table(path: Path) -> pd.DataFrame | None:
-    """A table, or None when the file is not there (yet)."""
+    """Return a table, or None if the file does not exist (yet)."""
     if not path.exists():
         return None
     try:
@@ -30,7 +30,7 @@ def parquet_table(path: Path) -> pd.DataFrame | None:
 
 
 def needed_table(path: Path) -> pd.DataFrame:
-    """A table of a run that ended. Raises InputError when it is not there, or damaged."""
+    """Return a table of a completed run. Raises InputError if it is missing or damaged."""
     table = parquet_table(path)
     if table is None:
         raise InputError("no such file", where=str(path), hint="give the directory of a run that ended")
@@ -54,7 +54,7 @@ def text_of(info: Mapping[str, object], *names: str, default: str = "") -> str:
 
 
 def task_lengths(jobs: pd.DataFrame | None) -> dict[str, float]:
-    """By leaf (short name): the mean duration of its tasks in seconds, where it is known."""
+    """Return, by leaf (short name), the mean duration of its tasks in seconds, if known."""
     if jobs is None or not {"queue", "tasks", "mean_task_s"} <= set(jobs.columns):
         return {}
     known = jobs[jobs["mean_task_s"].notna()]

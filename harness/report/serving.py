@@ -1,7 +1,7 @@
-"""A page on a port of this machine: one document and a few paths of JSON beside it. Reads only; no other paths.
+"""A page on a port of this machine: one document and a few JSON paths. Read-only; no other paths.
 
-Strict by itself: GET alone, a Host that is this address (a name that somebody else has pointed here is refused), a
-policy that lets the page load nothing and run its own script only, and data for its own script only.
+Strict: only GET; only this address as Host (foreign DNS names that point here are refused); a content policy that lets
+the page load nothing and run only its own script; data only for this script.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from harness.base.files import plain
 from harness.base.port import Port
 from harness.report.templating import content_hash
 
-#: What a browser's script sets, and a page of another origin cannot without being asked first.
+#: A header that the page's script sets, and that a page of another origin cannot set without a preflight request.
 HEADER = "X-Yarnfair"
-#: A path's answer: from the query (the last value of each name) to a document.
+#: A path's handler: from the query (the last value of each name) to a document.
 Answer = Callable[[Mapping[str, str]], Mapping[str, Any]]
 _LOCAL = ("localhost",)
 _LONGEST = 16_384
 
 
 def address_of(text: str) -> tuple[str, int]:
-    """HOST:PORT, PORT or HOST as a pair; without a port any free one, without a host this machine alone. CallError."""
+    """Parse HOST:PORT, PORT or HOST; without a port any free one, without a host only this machine.
+
+    Raises CallError.
+    """
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = ("", text) if text.isdigit() else (text, "0")
@@ -39,7 +42,10 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 def content_policy(page: str) -> str:
-    """The page's own policy: its inline scripts and styles by their hashes, data from where it came, nothing else."""
+    """Return the page's content policy.
+
+    Its inline scripts and styles by their hashes, data from its origin, nothing else.
+    """
 
     def hashes(tag: str) -> str:
         found = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.S)
@@ -56,9 +62,10 @@ class PageServer:
 
     Parameters
     ----------
-    host, port : where (0: any free port).
+    host, port : the address (0: any free port).
     page : the document at ``/``.
-    answers : path -> what is answered there as JSON, for requests of the page's own script. A YarnfairError becomes
+    answers : path -> handler whose result is sent as JSON, for requests of the page's own script. A YarnfairError
+    becomes
         ``{"error": line}`` with status 400.
     """
 
@@ -75,11 +82,11 @@ class PageServer:
         self._port.start()
 
     def close(self) -> None:
-        """Takes the page down."""
+        """Stop serving."""
         self._port.stop()
 
     def ours(self, host: str | None) -> bool:
-        """Whether a request's Host is an address, or the name that was given; not a name that leads here by DNS."""
+        """Return whether a request's Host is an address or the given name, not a foreign name that resolves here."""
         name = (urlsplit(f"//{host or ''}").hostname or "").lower()
         if name in _LOCAL or name == self.host.lower():
             return True
@@ -90,7 +97,7 @@ class PageServer:
         return True
 
     def answer(self, target: str, asked_by_page: bool) -> tuple[int, str, bytes]:
-        """(status, content type, body)."""
+        """Return (status, content type, body)."""
         parts = urlsplit(target)
         if parts.path == "/":
             return 200, "text/html; charset=utf-8", self._page
@@ -108,7 +115,7 @@ class PageServer:
 
     @property
     def policy(self) -> str:
-        """Content-Security-Policy."""
+        """Return the Content-Security-Policy."""
         return self._policy
 
 
@@ -145,4 +152,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing: the terminal is the command's."""
+        """No-op: the terminal belongs to the command."""

@@ -1,8 +1,8 @@
-"""Charts as inline SVG text: curves, areas on top of each other, grouped bars. No data handling, page layout, scripts.
+"""Charts as inline SVG: curves, stacked areas, grouped bars. No data handling, page layout or scripts.
 
-Written by hand instead of by a plotting library, because a page holds dozens of them: a chart is a few kilobytes,
-its text is text (searchable, in the reader's own font), and it is told apart by dashes as well as by colour, so it
-survives a grey printer.
+Written by hand instead of with a plotting library, because a page has dozens of charts: each has a few kilobytes, its
+text is searchable and in the reader's own font, and curves differ in dashes as well as in colour, so they survive a
+grey printer.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from harness.report.curves import Curve, Floats, thin
 
 WIDTH, HEIGHT = 420, 252
 LEFT, RIGHT, TOP, BOTTOM = 64, 10, 10, 42
-#: Dark enough on white for text contrast (4.5 : 1 or more); told apart by the common kinds of colour blindness.
+#: Dark enough on white for text contrast (4.5 1 or more), and distinguishable under common colour blindness.
 COLOURS = ("#0060a8", "#b8430a", "#04704f", "#8b2a8b", "#7a5c00", "#444444", "#a31545", "#0b6a80")
-#: What stands for each of them on a dark ground.
+#: Their counterparts on a dark background.
 DARK_COLOURS = ("#58aef0", "#f08a50", "#3fc094", "#d884d8", "#d3b24a", "#b8b8b8", "#f0709a", "#52b9d0")
-#: About the width of a letter of a tick's text.
+#: Approximate width of a letter of a tick's text.
 _LETTER = 6.0
 DASHES = ("", "7 3", "2 2.5", "9 3 2 3", "4 2", "12 3", "1.5 1.5", "6 2 2 2 2 2")
 
@@ -47,28 +47,29 @@ class LineChart:
     lines: Sequence[Line]
     y_scale: Literal["linear", "log"] = "linear"
     x_scale: Literal["linear", "log"] = "linear"
-    #: A dot at each point of the curves (few points that were measured, not a course of time).
+    #: Draw a dot at each point of the curves (for a few measured points instead of a time series).
     marks: bool = False
-    #: (y, text) of level lines for reference: the static partition, zero.
+    #: (y, text) of reference lines: the static partition, zero.
     levels: Sequence[tuple[float, str]] = ()
-    #: Areas on top of each other, the first at the bottom: who holds how much of the whole, and what is left. The axis
-    #: of y ends at the level, which is the whole, or above it.
+    #: Stacked areas, the first at the bottom: the parts of a whole, and the rest. The axis of y ends at or above the
+    #: level of the whole.
     stacked: bool = False
-    #: (x, text) of moments worth a mark.
+    #: (x, text) of marked moments.
     moments: Sequence[tuple[float, str]] = ()
     y_from_zero: bool = True
-    #: Ranges of the axes (None: what the curves need). Values beyond are drawn at the border; the description says so.
+    #: Ranges of the axes (None: the range of the curves). Values beyond are drawn at the border, as the description
+    #: says.
     x_range: tuple[float, float] | None = None
     y_range: tuple[float, float] | None = None
 
     @property
     def filled(self) -> bool:
-        """Whether its colours fill areas."""
+        """Return whether its colours fill areas."""
         return self.stacked
 
     @property
     def shown(self) -> list[int]:
-        """The styles of its curves."""
+        """Return the styles of its curves."""
         return [line.style for line in self.lines]
 
 
@@ -84,21 +85,21 @@ class BarChart:
     levels: Sequence[tuple[float, str]] = ()
     digits: int = 2
     styles: Sequence[int] = field(default_factory=tuple)
-    #: For each of ``values`` half of its 95 % interval, where it is a mean over seeds. Empty: none of them is.
+    #: For each of ``values`` half of its 95 % interval, if it is a mean over seeds. Empty: no value is one.
     half_widths: Sequence[Sequence[float | None]] = field(default_factory=tuple)
     filled: ClassVar[bool] = True
 
     @property
     def shown(self) -> list[int]:
-        """The styles of its series."""
+        """Return the styles of its series."""
         return list(self.styles) or list(range(len(self.series)))
 
     def half_width(self, group: int, series: int) -> float:
-        """Half of the 95 % interval of a bar; 0 where it is no mean over seeds."""
+        """Return half of the 95 % interval of a bar; 0 if it is not a mean over seeds."""
         return (self.half_widths[group][series] or 0.0) if self.half_widths else 0.0
 
     def extremes(self) -> list[float]:
-        """Every finite value, the ends of intervals included: what an axis has to hold."""
+        """Return every finite value, including the ends of intervals, which an axis has to cover."""
         return [
             value + sign * self.half_width(g, k)
             for g, row in enumerate(self.values)
@@ -109,7 +110,7 @@ class BarChart:
 
 
 def nice_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
-    """Round numbers (1, 2, 2.5 or 5 times a power of ten apart) within [low, high]."""
+    """Return round numbers (1, 2, 2.5 or 5 times a power of ten apart) within [low, high]."""
     span = high - low
     if not math.isfinite(span) or span <= 0:
         return [low]
@@ -121,7 +122,7 @@ def nice_ticks(low: float, high: float, wanted: int = 5) -> list[float]:
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Powers of ten within [low, high]; with fewer than three of them also their 2- and 5-fold."""
+    """Return powers of ten within [low, high]; with fewer than three of them, also 2 and 5 times these."""
     powers = range(math.floor(math.log10(low) - 1e-9), math.ceil(math.log10(high) + 1e-9) + 1)
     ticks = [10.0**k for k in powers if low * 0.999 <= 10.0**k <= high * 1.001]
     if len(ticks) >= 3:
@@ -131,7 +132,7 @@ def log_ticks(low: float, high: float) -> list[float]:
 
 
 def number(value: float) -> str:
-    """A tick's text: as short as it can be, thousands set apart."""
+    """Format a tick's text as short as possible, with thousands separators."""
     if value == 0:
         return "0"
     if abs(value) >= 1e6:
@@ -142,7 +143,7 @@ def number(value: float) -> str:
 
 
 def _path(points: Sequence[tuple[float, float]]) -> str:
-    """Relative line commands in tenths of a unit, one polyline per run of finite points."""
+    """Return relative line commands in tenths of a unit, one polyline per run of finite points."""
     runs: list[str] = []
     steps: list[str] = []
     at: tuple[int, int] | None = None
@@ -162,12 +163,12 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
 
 
 def lettering(kind: str, x: float | str, y: float | str, text: str, anchor: str = "middle", turned: str = "") -> str:
-    """A text of a chart; ``kind``: its style class."""
+    """Return a text of a chart; ``kind``: its style class."""
     return f'<text class="{kind}" x="{x}" y="{y}" text-anchor="{anchor}"{turned}>{escape(text)}</text>'
 
 
 def _along(value: float, low: float, high: float, *, log: bool) -> float:
-    """How far along an axis a value lies: 0 at its low end, 1 at its high one."""
+    """Return the position of a value along an axis: 0 at its low end, 1 at its high end."""
     if log:
         value, low, high = math.log10(max(value, low)), math.log10(low), math.log10(high)
     return (value - low) / (high - low)
@@ -209,7 +210,7 @@ class _Frame:
         return [*out, lettering("l", f"{(LEFT + WIDTH - RIGHT) / 2:g}", HEIGHT - 6, label)]
 
     def timed(self, axis: list[str], curves: list[str]) -> list[str]:
-        """The axis of x and the curves as groups of their own: what the page's script replaces and stretches."""
+        """Group the axis of x and the curves, which the page's script replaces and stretches."""
         return [f'<g class="x">{"".join(axis[:-1])}</g>{axis[-1]}', f'<g class="z">{"".join(curves)}</g>']
 
     def border(self) -> str:
@@ -224,7 +225,7 @@ class _Frame:
 
 
 def over_time(chart: object) -> bool:
-    """Whether x is time in seconds, on a linear axis."""
+    """Return whether x is time in seconds, on a linear axis."""
     return isinstance(chart, LineChart) and chart.x_label == "time (s)" and chart.x_scale == "linear"
 
 
@@ -237,7 +238,7 @@ def whole(
     height: int = HEIGHT,
     times: tuple[float, float] | None = None,
 ) -> str:
-    """The ``<svg>`` element. ``times``: the ends of the axis of time, for the page's script."""
+    """Return the ``<svg>`` element. ``times``: the ends of the time axis, for the page's script."""
     data = f' data-t="{times[0]:g} {times[1]:g}"' if times is not None else ""
     head = (
         f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-labelledby="{ident}-t {ident}-d"{data} '
@@ -248,19 +249,19 @@ def whole(
 
 
 def dashes(style: int) -> tuple[float, ...]:
-    """Lengths of a curve's dashes and gaps; none: a solid line."""
-    # From the ninth curve on colours come again, each with another dash than the first time.
+    """Return the lengths of a curve's dashes and gaps; none: a solid line."""
+    # From the ninth curve on, colours repeat with different dashes.
     return tuple(float(length) for length in DASHES[(style + style // len(COLOURS)) % len(DASHES)].split())
 
 
 def stroke(style: int) -> str:
-    """The attributes that give a curve its colour and dashes."""
+    """Return the attributes for a curve's colour and dashes."""
     dash = " ".join(f"{length:g}" for length in dashes(style))
     return f'stroke="{COLOURS[style % len(COLOURS)]}"' + (f' stroke-dasharray="{dash}"' if dash else "")
 
 
 def swatch(style: int, *, filled: bool) -> str:
-    """What stands in a legend: a short piece of the curve, or a small filled square."""
+    """Return the sample in a legend: a short piece of the curve, or a small filled square."""
     fill = f'fill="{COLOURS[style % len(COLOURS)]}" d="M0 0H30V8H0z"'
     piece = fill if filled else f'class="c" d="M0 4H30" {stroke(style)}'
     return (
@@ -270,11 +271,11 @@ def swatch(style: int, *, filled: bool) -> str:
 
 
 def describe(chart: LineChart) -> str:
-    """The chart in words for those who do not see it: each curve's range and its end."""
+    """Describe the chart in words for people who cannot see it: each curve's range and its end."""
     parts = []
     for line in chart.lines:
         if chart.stacked:
-            # A mean over time: the points of one curve are equally far apart.
+            # A mean over time, because the points of one curve are equally spaced.
             parts += [f"{line.name}: {number(float(line.curve.y.mean()))} on average"] if len(line.curve.x) else []
             continue
         finite = line.curve.y[np.isfinite(line.curve.y)]
@@ -290,7 +291,7 @@ def describe(chart: LineChart) -> str:
 
 
 def cut_words(chart: LineChart) -> str:
-    """How far values go beyond the axis of y, on whose border they are drawn; '' when it holds all."""
+    """Describe how far values exceed the axis of y, at whose border they are drawn; '' if none does."""
     if chart.y_range is None:
         return ""
     low, high = chart.y_range
@@ -309,7 +310,10 @@ def cut_words(chart: LineChart) -> str:
 
 
 def needed_y_range(chart: LineChart) -> tuple[float, float]:
-    """The range of y that holds every curve and level line, with a little room (charts side by side share theirs)."""
+    """Return the range of y for every curve and reference line, with a small margin.
+
+    Charts side by side share their range.
+    """
     if chart.stacked:
         tops = [above.max() for _, _, above in layers(chart)[1]]
         return (0.0, max(*(float(top) for top in tops), *(level for level, _ in chart.levels), 0.0) * 1.02)
@@ -334,9 +338,9 @@ def needed_y_range(chart: LineChart) -> tuple[float, float]:
 
 
 def layers(chart: LineChart) -> tuple[Floats, list[tuple[Line, Floats, Floats]]]:
-    """Of a stacked chart the places on x, and of each area its lower and its upper border there.
+    """Return the positions on x of a stacked chart, and the lower and upper border of each area there.
 
-    The curves need not have the same points; each is 0 beyond its ends.
+    The curves may have different points; each is 0 beyond its ends.
     """
     lines = [line for line in chart.lines if len(line.curve.x)]
     x = np.unique(np.concatenate([line.curve.x for line in lines])) if lines else np.array([0.0, 1.0])
@@ -349,7 +353,7 @@ def layers(chart: LineChart) -> tuple[Floats, list[tuple[Line, Floats, Floats]]]
 
 
 def line_chart(chart: LineChart, ident: str) -> str:
-    """The chart as an ``<svg>`` element; `ident` makes its ids unique in the page."""
+    """Draw the chart as an ``<svg>`` element; `ident` makes its ids unique in the page."""
     xs = [line.curve.x for line in chart.lines if len(line.curve.x)]
     if chart.x_range is not None:
         x_range = chart.x_range
@@ -396,7 +400,7 @@ def _curves(chart: LineChart, frame: _Frame) -> list[str]:
 
 
 def _intervals(chart: LineChart, line: Line, frame: _Frame) -> list[str]:
-    """The 95 % interval around a mean: bars at marks, else a band along the curve."""
+    """Draw the 95 % interval around a mean: bars at marks, otherwise a band along the curve."""
     curve, colour = line.curve, COLOURS[line.style % len(COLOURS)]
     if curve.low is None or curve.high is None:
         return []
@@ -430,7 +434,7 @@ def _areas(chart: LineChart, frame: _Frame) -> list[str]:
 
 
 def bar_chart(chart: BarChart, ident: str) -> str:
-    """Grouped bars as an ``<svg>`` element, each with its value written above it where there is room."""
+    """Draw grouped bars as an ``<svg>`` element, each with its value above it if there is room."""
     present = [v for row in chart.values for v in row if v is not None and math.isfinite(v)]
     ends = chart.extremes()
     low = min([0.0, *ends])

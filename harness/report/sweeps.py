@@ -1,6 +1,6 @@
-"""Charts over a setting that runs differ in (control period, horizon, a user's own): means over seeds, intervals.
+"""Charts over a setting in which runs differ (control period, horizon, a user's own): means over seeds, intervals.
 
-Only runs that belong together make a chart: of one experiment (by its hash), on one backend, under one policy.
+Only runs of one experiment (by hash), on one backend and under one policy are combined in a chart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.results.catalogue import Key, in_order
 
 #: An experiment's name and hash, and a backend.
 Place = tuple[str, str, str]
-#: How the axis of a setting is called, where its name does not say it.
+#: The label of a setting's axis, if its name is not clear enough.
 LABELS: Mapping[str, str] = {
     "period_s": "control period (s)",
     "t_wait": "T_wait (s)",
@@ -31,17 +31,17 @@ LABELS: Mapping[str, str] = {
     "rho": "\u03c1",
     "n_task": "n_task",
 }
-#: A setting with fewer values than this makes no curve.
+#: A setting with fewer values makes no curve.
 FEWEST_VALUES = 3
-#: Figures of another kind of runs that are drawn over two settings.
+#: Metrics of other experiment types that are drawn over two settings.
 MOST_MEASURES = 4
-#: Curves in one chart.
+#: Maximum number of curves in one chart.
 MOST_CURVES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One run's place in a sweep: where on the axis, on which curve, and the run."""
+    """One run in a sweep: its position on the axis, its curve, and the run."""
 
     x: float
     curve: str
@@ -49,7 +49,7 @@ class Point:
 
 
 def settings_of(run: Run) -> dict[str, float]:
-    """A run's settings that are finite numbers, the control period included when it acts from outside."""
+    """Return a run's settings that are finite numbers, including the control period if it acts from outside."""
     given = dict(run.settings)
     policy = run.info.get("policy")
     if run.mode == "outside" and isinstance(policy, Mapping):
@@ -66,20 +66,20 @@ def settings_of(run: Run) -> dict[str, float]:
 
 
 def label_of(name: str) -> str:
-    """How the axis of a setting is called: its name in words, with the unit that it ends in."""
+    """Return the label of a setting's axis: its name in words, with the unit in which it ends."""
     words = f"{name[:-2]} (s)" if name.endswith("_s") else name
     return LABELS.get(name, words.replace("_", " "))
 
 
 def loss_ratio(run: Run, runs: Sequence[Run]) -> float | None:
-    """For a run from outside: its loss integral over that of its counterpart inside; else None."""
+    """Return the loss integral of a run from outside relative to its counterpart inside; otherwise None."""
     inside = run.inside_of(runs)
     reference = inside.number("sharing_loss_integral") if inside is not None else 0.0
     return run.number("sharing_loss_integral") / reference if reference > 0 else None
 
 
 def longest_wait(run: Run) -> float | None:
-    """The longest time that any of the run's queues waited for a container, in seconds."""
+    """Return the longest time that any of the run's queues waited for a container, in seconds."""
     return max(run.of_queues("max_wait_s").values(), default=None)
 
 
@@ -96,7 +96,7 @@ def _points(runs: Sequence[Run], axis: str) -> list[Point]:
 
 
 def _curves(points: Sequence[Point], value_of: Callable[[Run], float | None]) -> dict[str, Curve]:
-    """One curve for each combination of the other settings: at each value of the axis the mean over the seeds."""
+    """Return one curve for each combination of the other settings: the mean over seeds at each value of the axis."""
     cells: dict[str, dict[float, list[float]]] = {}
     for point in points:
         value = value_of(point.run)
@@ -106,7 +106,7 @@ def _curves(points: Sequence[Point], value_of: Callable[[Run], float | None]) ->
 
 
 def _mean_curve(at: Mapping[float, Sequence[float]]) -> Curve:
-    """Means at each x, with 95 % intervals where some x has several values; NaN where one has not."""
+    """Return means at each x, with 95 % intervals if some x has several values; NaN where there is none."""
     x = sorted(at)
     mean = np.array([math.fsum(at[one]) / len(at[one]) for one in x])
     half = np.array([half_width_95(at[one]) if len(at[one]) > 1 else math.nan for one in x])
@@ -115,7 +115,7 @@ def _mean_curve(at: Mapping[float, Sequence[float]]) -> Curve:
 
 
 def sweep_groups(runs: Sequence[Run]) -> list[Group]:
-    """For each policy and setting with three values or more among the runs: loss, last loss, longest wait over it."""
+    """Return charts of loss, last loss and longest wait for each policy and each setting with at least three values."""
     groups: list[Group] = []
     for own in belonging_together(runs):
         for axis in dict.fromkeys(name for run in own.runs for name in settings_of(run)):
@@ -127,7 +127,7 @@ def sweep_groups(runs: Sequence[Run]) -> list[Group]:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure of a run that is drawn over its settings."""
+    """A metric of a run that is drawn over its settings."""
 
     title: str
     #: The quantity and its unit.
@@ -138,23 +138,23 @@ class Measure:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Runs that belong together: of one experiment, on one backend, under one policy."""
+    """Runs of one experiment, on one backend, under one policy."""
 
     policy: str
-    #: What tells them from the others of the page, as the end of a title; '' where there are no others.
+    #: What distinguishes them from the page's other groups, as the end of a title; '' if there are no others.
     where: str
     runs: Sequence[Run]
     measures: Sequence[Measure]
 
     def told_apart(self, group: Group, number: int) -> Group:
-        """The group with a name and a title that no other experiment's has."""
+        """Return the group with a name and a title that are unique among the experiments."""
         if not self.where:
             return group
         return replace(group, ident=f"{group.ident}-{number}", title=group.title + self.where)
 
 
 def belonging_together(runs: Sequence[Run]) -> Iterator[Together]:
-    """The runs that count, by policy, experiment and backend, in their order."""
+    """Group the valid runs by policy, experiment and backend, in order."""
     counted = [run for run in runs if run.counts]
     places = {_place(run) for run in counted}
     measures = _of_kind(counted) if any(run.kind is not None for run in counted) else _of_yarn(counted)
@@ -164,7 +164,7 @@ def belonging_together(runs: Sequence[Run]) -> Iterator[Together]:
 
 
 def _of_kind(runs: Sequence[Run]) -> Sequence[Measure]:
-    """Of runs of another kind: the figures of the whole run that have a better side, and differ between the runs."""
+    """Return, for other experiment types, whole-run metrics with a better direction that differ between runs."""
     found: dict[Key, set[float]] = {}
     for run in runs:
         for key, value in run.values.items():
@@ -206,12 +206,12 @@ def _policy(run: Run) -> str:
 
 
 def _place(run: Run) -> Place:
-    """The experiment's name and hash, and where it ran."""
+    """Return the experiment's name and hash, and the backend."""
     return run.experiment, run.hash, run.backend
 
 
 def _told_apart(place: Place, among: Collection[Place]) -> str:
-    """What of a place tells it from the others, as the end of a title."""
+    """Return what distinguishes a place from the others, as the end of a title."""
     name, digest, backend = place
     said = [name] if len({one[0] for one in among}) > 1 else []
     if len({one[1] for one in among if one[0] == name}) > 1:
@@ -255,7 +255,7 @@ def _group(chosen: Sequence[Run], measures: Sequence[Measure], name: str, axis: 
 
 
 def _means(points: Sequence[Point]) -> str:
-    """Of how many seeds (and runs, where these are more) a mark is the mean, if of several."""
+    """Describe of how many seeds (and runs, if more) a mark is the mean, if of several."""
     marks: dict[tuple[str, float], list[Run]] = {}
     for point in points:
         marks.setdefault((point.curve, point.x), []).append(point.run)
@@ -268,5 +268,5 @@ def _means(points: Sequence[Point]) -> str:
 
 
 def names_of(curve: str) -> str:
-    """A curve's name: the other settings, or what is left to say when there are none."""
+    """Return a curve's name: the other settings, or a substitute if there are none."""
     return curve or "all other settings at their defaults"

@@ -38,12 +38,12 @@ class Table:
     rows: Sequence[Sequence[str]]
     note: str = ""
     numeric: bool = True
-    #: The cells (row, column) whose figure is the best among the policies; the page prints them bold.
+    #: Cells (row, column) with the best value among the policies; the page prints them bold.
     best: frozenset[tuple[int, int]] = frozenset()
 
 
 def figure_text(value: float | None, digits: int = 0) -> str:
-    """A number for a table cell: thousands set apart, a true minus, a dash for what is not known."""
+    """Format a number for a table cell: thousands separators, a true minus, a dash if unknown."""
     if value is None or not math.isfinite(value):
         return ABSENT
     text = f"{value:,.{digits}f}".replace(",", "\u202f")
@@ -54,7 +54,7 @@ def figure_text(value: float | None, digits: int = 0) -> str:
     )
 
 
-#: Of more queues than this a table has a row a queue, not a column.
+#: With more queues than this, a table has one row per queue instead of a column.
 _MOST_COLUMNS = 12
 
 
@@ -66,7 +66,9 @@ def by_queue(
     note: str = "",
     best: Iterable[tuple[int, int]] = (),
 ) -> Table:
-    """A figure of each queue under each policy, from rows of (policy, a cell a queue): queues across, many down.
+    """Return a table of a value by queue and policy, from rows of (policy, one cell per queue).
+
+    Many queues become rows.
 
     ``best``: cells of these rows (row, column).
     """
@@ -82,14 +84,14 @@ def by_queue(
 def best_cells(
     variants: Sequence[Variant], columns: Sequence[tuple[Metric, Callable[[Run], float | None]]]
 ) -> Iterator[tuple[int, int]]:
-    """The cells (row, column) of a table with a row a variant and these columns after it, whose mean is the best.
+    """Return the cells (row, column) with the best mean, in a table of one row per variant and these columns.
 
-    Only what ran the same experiment on the same backend to its end is compared. Means that differ by less than matters
-    in the metric's unit are equally good; where all are, none is marked.
+    Only completed runs of the same experiment on the same backend are compared. Means that differ by less than the
+    metric's smallest relevant difference are equally good; if all are, none is marked.
     """
     loads: dict[tuple[object, object], list[int]] = {}
     for row, one in enumerate(variants):
-        # Means of a run that reached its time limit cover only the jobs that had ended by then.
+        # Means of a run that reached its time limit only cover the jobs that had ended by then.
         if not any(open_jobs(own) for run in one.runs for own in (run.summary.get("queues") or {}).values()):
             loads.setdefault((one.first.hash, one.first.backend), []).append(row)
     for own, (at, (metric, value_of)) in itertools.product(loads.values(), enumerate(columns, 1)):
@@ -104,7 +106,7 @@ def best_cells(
 
 
 def _mean(variant: Variant, value_of: Callable[[Run], float | None]) -> float | None:
-    """The mean of a figure over the seeds; None where a seed has none."""
+    """Return the mean of a value over the seeds; None if a seed has none."""
     values = [value_of(run) for run in variant.runs]
     known = [value for value in values if value is not None]
     return math.fsum(known) / len(known) if known and len(known) == len(values) else None
@@ -119,14 +121,14 @@ def _per_queue(
     note: str = "",
     best: Iterable[tuple[int, int]] = (),
 ) -> list[Table]:
-    """`by_queue` of a cell of each variant and queue; no table where none has a figure."""
+    """Return `by_queue` for a cell of each variant and queue; no table if there is no value."""
     rows = [[variant.name, *(cell(variant, queue) for queue in queues)] for variant in variants]
     known = any(c != ABSENT for row in rows for c in row[1:])
     return [by_queue(caption, queues, unit, rows, note, best)] if known else []
 
 
 def banded(text: str, between: tuple[float, float] | None, digits: int = 0, scale: float = 1.0) -> str:
-    """A figure with the smallest and the largest over the phases, where it has phases."""
+    """Return a value with its smallest and largest over the phases, if it has phases."""
     if between is None or text == ABSENT:
         return text
     low, high = (figure_text(value * scale, digits) for value in between)
@@ -134,26 +136,26 @@ def banded(text: str, between: tuple[float, float] | None, digits: int = 0, scal
 
 
 def mean_of(variant: Variant, value_of: Callable[[Run], float | None], digits: int) -> str:
-    """The mean of a figure over the seeds with its interval (`interval_text`); a dash where a seed has none."""
+    """Return the mean of a value over the seeds with its interval (`interval_text`); a dash if a seed has none."""
     values = [value_of(run) for run in variant.runs]
     known = [value for value in values if value is not None]
     return interval_text(known, lambda value: figure_text(value, digits)) if len(known) == len(values) else ABSENT
 
 
 def _cell(variant: Variant, one: Measure) -> str:
-    """A figure with its interval over seeds or its band over phases; of a queue where it is named after one."""
-    # Counts are the same in each phase.
+    """Return a value with its interval over seeds or its band over phases; of a queue if it is named after one."""
+    # Counts are equal in each phase.
     found = None if one.key in _COUNTS else span(variant.first.phases, *one.path)
     return banded(mean_of(variant, lambda run: one.of(run.summary), one.digits), found, one.digits, one.scale)
 
 
 def _queues(variants: Sequence[Variant]) -> list[str]:
-    """The queues of these runs' summaries, in the order that every table has."""
+    """Return the queues of these runs' summaries, in the order of all tables."""
     return list(dict.fromkeys(queue for one in variants for run in one.runs for queue in run.summary_queues()))
 
 
 def _of_queues(variants: Sequence[Variant], measure: Measure) -> list[Table]:
-    """A measure of each queue under each policy."""
+    """Return a metric of each queue under each policy."""
     queues = _queues(variants)
     each = {queue: replace(measure, name=queue) for queue in queues}
     best = best_cells(variants, [(one.metric, partial(_measured, one)) for one in each.values()])
@@ -163,13 +165,13 @@ def _of_queues(variants: Sequence[Variant], measure: Measure) -> list[Table]:
 
 
 def _measured(measure: Measure, run: Run) -> float | None:
-    # In the metric's own unit, which says what matters.
+    # In the metric's own unit, to which its relevant difference belongs.
     value = measure.of(run.summary)
     return None if value is None else value / measure.scale
 
 
 def means_said(variants: Sequence[Variant]) -> str:
-    """A sentence on what figures with a plus-minus sign or with brackets are; '' where each is of one run."""
+    """Explain values with a plus-minus sign or with brackets; '' if each is of one run."""
     counts = [len(variant.runs) for variant in variants]
     said = []
     if max(counts, default=1) > 1:
@@ -179,10 +181,10 @@ def means_said(variants: Sequence[Variant]) -> str:
 
 
 def tabled(runs: Sequence[Run]) -> list[Variant]:
-    """The variants of runs, each with the runs that its figures are means of.
+    """Return the variants of runs, each with the runs over which its values are averaged.
 
-    Those are the runs that count, or where none does all of them (the page says that they are not to be relied on). Of
-    runs that carry their phases it is one: the phases are the same for each seed.
+    These are the valid runs, or all runs if none is valid (the page then warns). For runs with phases it is a single
+    run, because the phases are the same for each seed.
     """
     found = []
     for variant in grouped(runs):
@@ -191,7 +193,7 @@ def tabled(runs: Sequence[Run]) -> list[Variant]:
     return found
 
 
-#: What the first table has of a whole run, and what has a table by queue.
+#: Metrics of the first table, for the whole run, and metrics with a table by queue.
 _OVERALL = (
     shown("makespan_s"),
     shown("sharing_benefit", title="sharing benefit"),
@@ -218,7 +220,10 @@ _WAIT = shown("queues.*.max_wait_s", title="Longest wait for a container")
 
 
 def comparison_tables(runs: Sequence[Run]) -> list[Table]:
-    """Per policy: makespan, benefit, loss; per queue: fairness degree, mean completion, speed-up over static."""
+    """Return tables per policy: makespan, benefit, loss.
+
+    Per queue: fairness degree, mean completion, speed-up over static.
+    """
     variants = tabled([run for run in runs if run.summary])
     if not variants:
         return []
@@ -244,7 +249,7 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
 
 
 def _open_table(variants: Sequence[Variant]) -> list[Table]:
-    """Jobs that were open when their run was cut: what the means over jobs leave out."""
+    """Return the jobs that were open when their run was cut, which means over jobs leave out."""
 
     def left(run: Run, queue: str) -> float | None:
         own = (run.summary.get("queues") or {}).get(queue)
@@ -267,7 +272,7 @@ def _open_table(variants: Sequence[Variant]) -> list[Table]:
     return [by_queue("Open jobs", queues, "", rows, note)]
 
 
-#: Keys that a table or a chart of the page has already, or that say nothing about a policy.
+#: Keys that the page already shows in a table or chart, or that say nothing about a policy.
 _SHOWN = frozenset(
     (
         *(one.key.replace("*.", "") for one in (*_OVERALL, *_BY_QUEUE, _JOBS, _FAILED, _WAIT)),
@@ -278,7 +283,7 @@ _SHOWN = frozenset(
 
 
 def _further_tables(variants: Sequence[Variant]) -> list[Table]:
-    """Whatever else the summaries hold: what a policy family measures besides (harness.results.catalogue)."""
+    """Return tables of all other values in the summaries, such as metrics of a policy family."""
     keys = in_order(key for one in variants for run in one.runs for key in run.values)
     new = [key for key in keys if key.key not in _SHOWN and key.key.partition(".")[0] not in _SHOWN]
     tables = []
@@ -318,7 +323,10 @@ def _further(variant: Variant, key: Key) -> str:
 
 
 def decision_tables(runs: Sequence[Run]) -> list[Table]:
-    """What the controller decided and why: counts by kind, and the first decisions of each run from outside."""
+    """Return tables of the controller's decisions and reasons.
+
+    Numbers by kind, and the first ones of each run from outside.
+    """
     tables = []
     for run in runs:
         made = run.decisions
@@ -351,7 +359,7 @@ def _when(entry: Mapping[str, object]) -> str:
 
 
 def _compact(value: object, limit: int = 240) -> str:
-    """A value in a line of words, shortened."""
+    """Format a value in one shortened line."""
     if isinstance(value, Mapping):
         text = ", ".join(f"{short(str(key))} {_compact(item, 80)}" for key, item in value.items())
     elif isinstance(value, list):
@@ -377,7 +385,7 @@ def _what(entry: Mapping[str, object]) -> str:
     return "; ".join(parts) or "nothing changed"
 
 
-#: How the resources that a policy counts are shown: unit, and how many of the resource's seconds make one.
+#: Display of the resources that a policy counts: unit, and the number of resource-seconds in one.
 _COUNTED = {"vcores": ("vcore\u00b7s", 1), "dominant": ("s of the whole cluster", 1)}
 
 
@@ -394,7 +402,10 @@ def _why(entry: Mapping[str, object], resource: str) -> str:
 
 
 def wait_tables(runs: Sequence[Run]) -> list[Table]:
-    """The longest waits: for a container while some were asked for, and with demand and no running task."""
+    """Return tables of the longest waits.
+
+    For a container while some were asked for, and with demand but no running task.
+    """
     leaves = list(dict.fromkeys(leaf for run in runs for leaf in run.starvation))
     variants = tabled(runs)
     note = f"The longest time that a queue with pending containers went without getting one ({_file(variants)})."
@@ -416,7 +427,7 @@ def wait_tables(runs: Sequence[Run]) -> list[Table]:
 
 
 def run_tables(runs: Sequence[Run]) -> list[Table]:
-    """What was run, one row a run, and the environment."""
+    """Return tables of the runs, one row per run, and of the environment."""
     runs_table = Table(
         "Runs",
         [Head(text) for text in ("run", "policy", "decided", "settings", "seed", "backend", "state", "directory")],
@@ -452,7 +463,7 @@ def run_tables(runs: Sequence[Run]) -> list[Table]:
 
 
 def experiments_of(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Each experiment as it was resolved, as text; the same one only once."""
+    """Return each resolved experiment as text, equal ones once."""
     seen: dict[str, str] = {}
     for run in runs:
         if run.described:

@@ -13,17 +13,17 @@ from markupsafe import Markup, escape
 from harness.model.data import templates
 from harness.report.svg import COLOURS, DARK_COLOURS
 
-#: A name is broken after these signs; a piece without any, after so many characters.
+#: Characters after which a name may be broken; a piece without any is broken after this many characters.
 _PIECES = re.compile(r"[^@,=/_ ]{1,14}[@,=/_ ]*|[@,=/_ ]+")
 
 
 def breakable(name: object) -> Markup:
-    """The name with places where a line may end: `ltrf@outside` not in the middle of a word."""
+    """Return the name with possible line breaks: `ltrf@outside` is not broken inside a word."""
     return Markup("<wbr>").join(escape(piece) for piece in _PIECES.findall(str(name)))
 
 
 def two_lines(text: object) -> Markup:
-    """A cell in which ``(smallest to largest)`` may stand below its figure, and nothing else is broken."""
+    """Return a cell in which ``(smallest to largest)`` may wrap below its value, and nothing else."""
     figure, found, band = str(text).partition(" (")
     if not found:
         return escape(text)
@@ -31,7 +31,7 @@ def two_lines(text: object) -> Markup:
 
 
 def with_code(text: object) -> Markup:
-    """Words in which commands stand between backticks, as on a terminal."""
+    """Mark commands between backticks as code."""
     words = str(text).split("`")
     return Markup("").join(
         Markup("<code>{}</code>").format(word) if k % 2 else escape(word) for k, word in enumerate(words)
@@ -48,13 +48,14 @@ def typeset(text: str, names: Iterable[str] = ()) -> str:
     text
         A text whose numbers this program has formatted.
     names
-        What somebody else has named, such as labels of runs, and stands in the text: ``seeds 1,200,300`` is no number.
-        It stays as it is, as commands between backticks do.
+        Names in the text that others chose, such as labels of runs: ``seeds 1,200,300`` is not a number. They stay
+        unchanged, like commands between backticks.
     """
-    # The longest first, because a name may be a part of another. One that would not change may be a part of a number.
+    # The longest first, because a name may be a part of another. A name that would not change may be a part of a
+    # number.
     kept = [re.escape(name) for name in sorted(set(names), key=len, reverse=True) if _typeset(name) != name]
     pieces = re.split(f"({'|'.join(['`[^`]*`', *kept])})", text)
-    # `split` returns what it has split at in every second place.
+    # `split` returns the separators at every second position.
     return "".join(piece if k % 2 else _typeset(piece) for k, piece in enumerate(pieces))
 
 
@@ -71,7 +72,7 @@ def content_hash(text: str) -> str:
 
 
 def page_templates() -> jinja2.Environment:
-    """The project's templates, with the filters of this module, and the charts' colours."""
+    """Return the project's templates, with the filters of this module and the charts' colours."""
     environment = templates()
     environment.globals["colours"], environment.globals["dark_colours"] = COLOURS, DARK_COLOURS
     environment.filters["breakable"] = breakable

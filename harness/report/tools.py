@@ -1,4 +1,4 @@
-"""What the pages of the other kinds share: tables of variants, cells, bars. No page, no drawing."""
+"""Shared by the pages of other experiment types: tables of variants, cells, bars. No page, no drawing."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from harness.report.tables import ABSENT, Head, Table, figure_text, means_said
 from harness.report.variants import MOST_DRAWN, Variant, interval_text
 from harness.results.comparison import Measure
 
-#: Under a bar chart names of up to so many characters find room beside each other, all in all.
+#: Below a bar chart, names with up to this many characters in total fit beside each other.
 ROOM_FOR_NAMES = 56
 
 
 def first_seed(runs: Sequence[Run]) -> tuple[list[Run], str]:
-    """The runs whose courses are drawn (one seed, at most MOST_DRAWN), and what to say when these are not all."""
+    """Return the runs whose curves are drawn (one seed, at most MOST_DRAWN), and a remark if these are not all."""
     if not runs:
         return [], ""
     own = [run for run in runs if run.seed == runs[0].seed]
@@ -29,7 +29,7 @@ def first_seed(runs: Sequence[Run]) -> tuple[list[Run], str]:
 
 
 def mean_text(variant: Variant, digits: int, *keys: str, scale: float = 1.0) -> str:
-    """The mean, and with several seeds half of its 95 % interval; a dash where a seed has no number there."""
+    """Return the mean, and with several seeds half of its 95 % interval; a dash if a seed has no number."""
     values = [value * scale for value in variant.values(*keys)]
     if not values or len(values) != len(variant.runs):
         return ABSENT
@@ -37,9 +37,9 @@ def mean_text(variant: Variant, digits: int, *keys: str, scale: float = 1.0) -> 
 
 
 def tables_of(caption: str, first: str, variants: Sequence[Variant], measures: Sequence[Measure]) -> list[Table]:
-    """What was measured, a row a variant: a table of the whole runs, and one for each measure of parts.
+    """Return tables with one row per variant: one of the whole runs, and one for each metric of parts.
 
-    What no variant has is left out.
+    Metrics that no variant has are left out.
     """
     summaries = [run.summary for variant in variants for run in variant.runs]
     wanted = [(caption, "", [one for one in measures if one.whole])]
@@ -55,7 +55,7 @@ def tables_of(caption: str, first: str, variants: Sequence[Variant], measures: S
 
 
 def every_number(caption: str, variants: Sequence[Variant]) -> list[Table]:
-    """A row a variant, a column for every number that a summary has at its top or one level below."""
+    """Return a table with one row per variant and a column for every number at the top two levels of a summary."""
     columns: dict[str, Measure] = {}
     for variant in variants:
         for name, value in variant.runs[0].summary.items():
@@ -78,10 +78,10 @@ def bars(
     levels: Sequence[tuple[float, str]] = (),
     digits: int = 2,
 ) -> tuple[BarChart, Legend] | None:
-    """Bars of each variant for each thing (an MR-cluster, a job, a resource).
+    """Return bars of each variant for each part (an MR-cluster, a job, a resource).
 
-    Variants stand side by side on the axis where their names find room there, else they are told apart by colour, the
-    first MOST_DRAWN of them. None when there is nothing to draw.
+    Variants are side by side on the axis if their names fit; otherwise colours distinguish the first MOST_DRAWN of
+    them. None if there is nothing to draw.
     """
     groups, series = [short(variant.name) for variant in variants], list(things)
     values = [[value_of(variant, thing) for thing in things] for variant in variants]
@@ -95,5 +95,5 @@ def bars(
 
 
 def per_cent(value: float | None, digits: int = 1) -> str:
-    """A part as per cent."""
+    """Format a fraction as per cent."""
     return f"{figure_text(None if value is None else value * 100, digits)} %"

@@ -1,8 +1,8 @@
 """A run as a trace for Perfetto: Chrome's JSON trace format, written event by event.
 
-A queue is a process; its jobs are slices, one below the other where they overlap; what it holds and asks for are
-counters; the controller's decisions are instants of a process of their own. A second of the run is a second of the
-trace. Format: https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
+A queue is a process; its jobs are slices, stacked if they overlap; its allocation and demand are counters; the
+controller's decisions are instants of a separate process. A second of the run is a second of the trace. Format:
+https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.results.runs import decision_lines, find_runs, kind_of, run_info
 
 Event = dict[str, Any]
 
-#: Columns of allocations.parquet that become counters, and what they are called.
+#: Columns of allocations.parquet that become counters, with their names.
 COUNTERS = {
     "allocated_mb": "allocated (MiB)",
     "demand_mb": "demand (MiB)",
@@ -37,23 +37,26 @@ COUNTERS = {
 ACCUMULATED = "accumulated"
 _JOB_COLUMNS = ("job", "type", "queue", "submitted_s", "started_s", "finished_s", "failed", "tasks", "memory_mb_s")
 _CONTROLLER = 1
-#: So many rows of a table are in memory at once.
+#: Number of table rows that are in memory at once.
 _ROWS = 10_000
 
 
 @dataclass(slots=True)
 class _Queue:
-    """What is remembered of a queue between two rows: its process, its counters, when its rows of jobs are free."""
+    """The state of a queue between two rows: its process, its counters, and when its job rows are free."""
 
     pid: int
     shown: dict[str, float] = field(default_factory=dict)
-    accumulated: tuple[float, float] | None = None  # the last sample that is not written yet: (time_s, value)
+    accumulated: tuple[float, float] | None = None  # the last sample not written yet: (time_s, value)
     whole: bool = False  # the integral is written up to the run's end
     free: list[tuple[float, int]] = field(default_factory=list)
 
 
 class _Trace:
-    """The events of one run directory; memory grows with queues and with jobs at once, not with samples or jobs."""
+    """The events of one run directory.
+
+    Memory depends on the number of queues and concurrent jobs, not on the run's length.
+    """
 
     def __init__(self, run: Path) -> None:
         self.run = run
@@ -76,7 +79,7 @@ class _Trace:
         yield from self._decisions()
 
     def _queue(self, name: str) -> Iterator[Event]:
-        """The events that introduce a queue; none when it is known."""
+        """Yield the events that introduce a queue; none if it is known."""
         if name not in self.queues:
             pid = _CONTROLLER + 1 + len(self.queues)
             self.queues[name] = _Queue(pid)
@@ -114,7 +117,7 @@ class _Trace:
                     yield _counter(queue.pid, name, time_s, value)
             if queue.whole:
                 continue
-            # Between two movements the integral is a straight line: its corners are enough.
+            # Between two changes the integral is a straight line, so its corners suffice.
             queue.whole = time_s >= self.makespan_s
             if moved or queue.whole:
                 yield _counter(queue.pid, ACCUMULATED, time_s, row["accumulated_mb_s"])
@@ -130,7 +133,7 @@ class _Trace:
         for job in self._rows("jobs.parquet", needed, _JOB_COLUMNS):
             begin_s = number(job["submitted_s"])
             if begin_s is None:
-                continue  # a run that was cut never submitted it
+                continue  # the run was cut before its submission
             yield from self._queue(job["queue"])
             queue = self.queues[job["queue"]]
             finished_s, started_s = number(job["finished_s"]), number(job.get("started_s"))
@@ -161,7 +164,7 @@ class _Trace:
 
 
 def _us(seconds: float) -> float:
-    """Microseconds, to the nanosecond: what Perfetto keeps."""
+    """Return microseconds, rounded to the nanosecond as in Perfetto."""
     return round(seconds * 1e6, 3)
 
 
@@ -171,17 +174,17 @@ def _counter(pid: int, name: str, time_s: float, value: float) -> Event:
 
 @dataclass(frozen=True, slots=True)
 class WrittenTrace:
-    """How large a written trace is, and how many events it has."""
+    """Size of a written trace, and number of its events."""
 
     size: int
     events: int
 
 
 def write_trace(run: Path, out: Path) -> WrittenTrace:
-    """Writes the trace of one run to `out`, whole or not at all; the same run gives the same bytes.
+    """Write the trace of one run to `out` atomically; the same run gives the same bytes.
 
-    Raises CallError when `run` holds several runs; InputError when it is none, is of a
-    kind without queues, a file in it is damaged, or `out` cannot be written.
+    Raises CallError if `run` has several runs; InputError if it is no run, its type has no queues, a file in it is
+    damaged, or `out` cannot be written.
     """
     found = find_runs(run) if run.is_dir() else [run]
     if len(found) > 1:

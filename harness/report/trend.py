@@ -1,4 +1,4 @@
-"""The page and the text of `yarnfair trend`: each metric of a nightly job over its runs, and where it has changed."""
+"""The page and the text of `yarnfair trend`: each metric of a nightly job over its runs, and its changes."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from harness.results.compare import amount_text, number_text
 from harness.results.history import WORDS, History, Level, Word
 from harness.results.runs import RunRecord
 
-#: So many metrics of a policy are drawn: those that have changed, the worst first.
+#: Maximum number of drawn metrics per policy: those that have changed, worst first.
 DRAWN = 12
-#: So many are named in the text.
+#: Maximum number of named metrics in the text.
 NAMED = 12
 _HEIGHT, _BOTTOM = 232, 46
-#: The texts that name changes: the height of a row, how many rows there are, and about the width of a letter.
+#: Labels of changes: row height, number of rows, and approximate width of a letter.
 _ROW, _ROWS, _LETTER = 12, 6, 6.0
-#: The colours of a history's last level, by the word for it.
+#: The colours of a history's last level, by its outcome.
 _COLOUR: dict[Word, str] = {"worse": COLOURS[1], "better": COLOURS[2]}
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """All metrics of one experiment, policy and backend; those that have changed come first, the worst before all."""
+    """All metrics of one experiment, policy and backend; changed metrics come first, worst before all."""
 
     experiment: str
     variant: str
@@ -44,20 +44,20 @@ class Group:
 
     @property
     def title(self) -> str:
-        """The experiment and the policy, and the backend where that is no simulator."""
+        """Return the experiment and the policy, and the backend if it is not the simulator."""
         return f"{self.experiment}, {self.variant}" + ("" if self.backend == "sim" else f" on {self.backend}")
 
     @property
     def runs(self) -> tuple[RunRecord, ...]:
-        """All its runs that count, oldest first, whatever they have measured."""
+        """Return all its valid runs, oldest first, whatever they have measured."""
         return self.histories[0].series
 
     def of(self, *words: Word) -> list[History]:
-        """The metrics that end so."""
+        """Return the metrics with this outcome."""
         return [one for one in self.histories if one.word in words]
 
     def span(self) -> str:
-        """How many runs there are, of which days, and of which commits."""
+        """Describe how many runs there are, their dates and their commits."""
         runs = self.runs
         days = [run.start[:10] for run in (runs[0], runs[-1])]
         told = counted(len(runs), "run")
@@ -80,17 +80,17 @@ def grouped(histories: Iterable[History]) -> list[Group]:
 
 
 def _turn(one: History) -> tuple[int, float]:
-    """Return the sort key of a metric: by its word, then by how far it has moved."""
+    """Return the sort key of a metric: by its outcome, then by the size of its change."""
     last = one.levels[-1].median
     moved = abs(last / one.best - 1) if one.best else math.inf if last else 0.0
     return WORDS.index(one.word), -moved
 
 
 def _since(one: History) -> str:
-    """The day and the commit since which it is as it is now; the run where that says more.
+    """Return the date and the commit of the change to the present level; the run if that is more precise.
 
-    A small change that followed is not meant, but the one that brought most of the way from the best level: all levels
-    from there on lie nearer to the last one than to the best.
+    Later small changes are ignored. The decisive change is the first after which all levels are closer to the last
+    level than to the best one.
     """
     last, at = one.levels[-1].median, len(one.changes) - 1
     if one.word in ("worse", "better"):
@@ -102,7 +102,7 @@ def _since(one: History) -> str:
 
 
 def _moved(one: History) -> str:
-    """From which level to which, and by how much."""
+    """Describe from which level to which it changed, and by how much."""
     metric, last = one.key.metric, one.levels[-1].median
     part = f" ({percent_text(last / one.best - 1)})" if one.best > 0 else ""
     return f"{number_text(one.best, metric.digits)} to {amount_text(last, metric)}{part}"
@@ -112,7 +112,7 @@ def _moved(one: History) -> str:
 
 
 def lines(groups: Sequence[Group]) -> list[str]:
-    """What a terminal shows: of each policy the metrics that have changed, the worst first."""
+    """Return the lines for a terminal: for each policy the changed metrics, worst first."""
     found: list[str] = []
     for group in groups:
         found.append(f"{group.title}: {group.span()}")
@@ -128,7 +128,7 @@ def lines(groups: Sequence[Group]) -> list[str]:
 
 
 def document(groups: Sequence[Group], remarks: Sequence[str]) -> dict[str, object]:
-    """The same as JSON, with every value."""
+    """Return the same as JSON, with every value."""
     return {
         "histories": [_as_document(one) for group in groups for one in group.histories],
         "remarks": list(remarks),
@@ -175,14 +175,14 @@ def write_page(path: Path, groups: Sequence[Group], remarks: Sequence[str], sour
     groups : sequence of Group
         What to show, in this order.
     remarks : sequence of str
-        What a reader has to know beside it.
+        Remarks for the reader.
     source : str
-        Where the runs come from, in words.
+        A description of the runs' source.
 
     Raises
     ------
     InputError
-        When the disk refuses.
+        The disk refuses.
     """
     worse = [(group, one) for group in groups for one in group.of("worse")]
     better = [(group, one) for group in groups for one in group.of("better")]
@@ -209,7 +209,7 @@ def write_page(path: Path, groups: Sequence[Group], remarks: Sequence[str], sour
             version=harness.__version__,
         )
     )
-    # A folder's name may be no UTF-8.
+    # A folder's name may not be UTF-8.
     write_output(path, page.encode("utf-8", "backslashreplace"), hint="choose another --html FILE")
 
 
@@ -221,9 +221,9 @@ class _Figure:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """One policy, as the template shows it.
+    """One policy in the template's form.
 
-    ``rows``: metric, word, median now, range of the last level, best before, since when.
+    ``rows``: metric, outcome, present median, range of the last level, best before, since when.
     """
 
     title: str
@@ -260,17 +260,17 @@ def _row(one: History) -> list[str]:
 
 
 def _times(runs: Sequence[RunRecord]) -> list[float] | None:
-    """The days since the first run; None where a run has no time of its own."""
+    """Return the days since the first run; None if a run has no time."""
     try:
         found = [datetime.datetime.fromisoformat(run.start) for run in runs]
         days = [(one - found[0]).total_seconds() / 86400 for one in found]
-    except (ValueError, TypeError):  # not a time, or only some with a zone
+    except (ValueError, TypeError):  # not a time, or only some with a time zone
         return None
     return days if days[-1] > 0 else None
 
 
 def chart(one: History, ident: str) -> str:
-    """Draw a history as SVG: a dot for each run, its levels with their ranges, and a line where one ends."""
+    """Draw a history as SVG: a dot for each run, its levels with their ranges, and a line at the end of each."""
     values, times = one.values, _times(one.runs)
     xs = times if times is not None else [float(at) for at in range(1, len(values) + 1)]
     bottom = _HEIGHT - _BOTTOM
@@ -281,7 +281,7 @@ def chart(one: History, ident: str) -> str:
     marks = _marks(one, [px(x) for x in xs])
     low, high = min(values), max(values)
     room = (high - low) * 0.08 or abs(high) * 0.05 or 1.0
-    # Above the dots stands what is said of the changes, in as many rows as it needs.
+    # Labels of changes are above the dots, in as many rows as they need.
     lettered = TOP + _ROW * max((mark.row + 1 for mark in marks if mark.row is not None), default=0) + 4
     above = (high - low + 2 * room) * (lettered - TOP) / (bottom - lettered)
     low, high = low - room, high + room + above
@@ -314,7 +314,7 @@ def chart(one: History, ident: str) -> str:
     body.append(f'<path class="a" d="M{LEFT} {TOP}V{bottom}H{WIDTH - RIGHT}"/>')
     ends = ["1", str(len(values))]
     if times is not None:
-        # Within a day the hours tell more.
+        # Within a day, hours are more informative.
         shown = slice(0, 10) if times[-1] >= 1 else slice(11, 16)
         ends = [run.start[shown] for run in (one.runs[0], one.runs[-1])]
     body.append(lettering("t", LEFT, bottom + 16, ends[0], "start"))
@@ -333,9 +333,9 @@ def chart(one: History, ident: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """What is said of a change: where its line stands, the text and its side of the line, and its row from above.
+    """The label of a change: position of its line, the text and its side of the line, and its row from above.
 
-    Without a row the text is shown only where the mouse rests on the line.
+    Without a row, the text is only shown as a tooltip of the line.
     """
 
     x: float
@@ -345,9 +345,9 @@ class _Mark:
 
 
 def _marks(one: History, xs: Sequence[float]) -> list[_Mark]:
-    """Name each change beside its line, the latest first, in the highest row in which the text covers no other one."""
+    """Label each change beside its line, the latest first, in the highest row without overlaps."""
     marks: list[_Mark] = []
-    rows: list[list[tuple[float, float]]] = [[] for _ in range(_ROWS)]  # what is taken, from left to right
+    rows: list[list[tuple[float, float]]] = [[] for _ in range(_ROWS)]  # the occupied ranges, from left to right
     for change in reversed(one.changes):
         run, x = one.runs[change.at], (xs[change.at - 1] + xs[change.at]) / 2
         text = " ".join(part for part in (run.start[:10], run.commit) if part) or run.path.name
@@ -365,7 +365,7 @@ def _marks(one: History, xs: Sequence[float]) -> list[_Mark]:
 
 
 def _drawn_level(one: History, level: Level, xs: Sequence[float], py: Callable[[float], float]) -> list[str]:
-    """A level's median as a line, and from the least to the greatest of its values as a band."""
+    """Draw a level's median as a line, and the range of its values as a band."""
     last = level.end == len(one.runs)
     colour = _COLOUR.get(one.word, COLOURS[0]) if last else COLOURS[0]
     left, right = xs[level.first] - 4, xs[level.end - 1] + 4

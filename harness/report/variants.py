@@ -1,4 +1,4 @@
-"""Runs by variant: what was run, with all its seeds. Means over seeds, and which variants have room in a chart."""
+"""Groups runs by variant with all seeds: means over seeds, and the selection of variants for a chart."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from harness.report.data import Run, Series
 from harness.results.catalogue import number
 from harness.results.comparison import found_at
 
-#: Curves or bars of more runs than this would not be told apart.
+#: Curves or bars of more runs could not be distinguished.
 MOST_DRAWN = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One thing that was run, with all its seeds."""
+    """A variant that was run, with all its seeds."""
 
     name: str
     runs: Sequence[Run]
 
     def values(self, *keys: str) -> list[float]:
-        """What stands at a path of keys in the summaries, where it is a number."""
+        """Return the numbers at a path of keys in the summaries."""
         found = []
         for run in self.runs:
             value = number_at(run.summary, *keys)
@@ -33,32 +33,32 @@ class Variant:
         return found
 
     def mean(self, *keys: str) -> float | None:
-        """The mean over the seeds; None where a run has no number there."""
+        """Return the mean over the seeds; None if a run has no number."""
         values = self.values(*keys)
         return math.fsum(values) / len(values) if values and len(values) == len(self.runs) else None
 
     def setting(self, name: str) -> float | None:
-        """A setting that is a finite number."""
+        """Return a setting that is a finite number."""
         return number_at(self.runs[0].settings, name)
 
     @property
     def first(self) -> Run:
-        """Its first seed's run: for what is the same in all of them, and for what is shown of one only."""
+        """Return its first seed's run, for content that is equal in all seeds or shows a single run."""
         return self.runs[0]
 
     @property
     def leaves(self) -> list[str]:
-        """The leaves that any of its runs has."""
+        """Return the leaves of any of its runs."""
         return list(dict.fromkeys(leaf for run in self.runs for leaf in run.leaves))
 
     def end_s(self) -> float:
-        """The time of the last sample, in seconds, of whichever of its runs lasts longest."""
+        """Return the time of the last sample, in seconds, of its longest run."""
         return max(run.end_s() for run in self.runs)
 
     def course(
         self, queue: str, curve_of: Callable[[Run, Series], Curve | None], *, after_end: float | None = None
     ) -> Curve | None:
-        """A queue's course over time, over the seeds (`over_seeds`); None where a run has none."""
+        """Return a queue's curve over time, over the seeds (`over_seeds`); None if a run has none."""
         found = []
         for run in self.runs:
             series = run.series.get(queue)
@@ -75,12 +75,12 @@ def number_at(summary: Mapping[str, object], *keys: str) -> float | None:
 
 
 def variants_of(runs: Iterable[Run]) -> list[Variant]:
-    """The variants in the order of the runs; runs without a summary are left out."""
+    """Return the variants in the order of the runs; runs without a summary are left out."""
     return grouped(run for run in runs if run.summary)
 
 
 def grouped(runs: Iterable[Run]) -> list[Variant]:
-    """The variants of all these runs, in their order."""
+    """Return the variants of all these runs, in order."""
     found: dict[str, list[Run]] = {}
     for run in runs:
         found.setdefault(run.variant_without_seed(), []).append(run)
@@ -88,10 +88,10 @@ def grouped(runs: Iterable[Run]) -> list[Variant]:
 
 
 def drawn_variants(runs: Sequence[Run]) -> tuple[list[Variant], str]:
-    """The variants whose courses over time are drawn, at most `MOST_DRAWN`, and what must be said of them.
+    """Return the variants whose curves over time are drawn, at most `MOST_DRAWN`, and a remark on them.
 
-    A course is the mean of the seeds whose runs count. Where none counts, and where figures are means over phases
-    (these are the same for every seed), it is the first seed's.
+    A curve is the mean over the seeds with valid runs. If none is valid, or if values are means over phases (which are
+    the same for every seed), it is the first seed's.
     """
     found = []
     for variant in grouped(run for run in runs if run.leaves):
@@ -115,12 +115,15 @@ def drawn_variants(runs: Sequence[Run]) -> tuple[list[Variant], str]:
 
 
 def range_text(counts: Sequence[int]) -> str:
-    """``4``, or ``3 to 4`` where the counts differ."""
+    """Format as ``4``, or as ``3 to 4`` if the counts differ."""
     return str(counts[0]) if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
 
 
 def interval_text(values: Sequence[float], write: Callable[[float], str]) -> str:
-    """The mean of values of several seeds and half of its 95 % interval, as ``mean ± half``; of one seed its value."""
+    """Return the mean of several seeds' values and half of its 95 % interval, as ``mean ± half``.
+
+    For one seed its value.
+    """
     mean = write(math.fsum(values) / len(values))
     half = half_width_95(values)
     return f"{mean} \u00b1 {write(half)}" if half > 0 else mean

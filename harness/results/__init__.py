@@ -1,6 +1,6 @@
-"""What runs measured: metrics, run directories, tables over many runs, comparison, baselines and checks.
+"""Results of runs: metrics, run directories, tables over many runs, comparison, baselines and checks.
 
-``results.load("runs/mine").runs`` and ``results.sql("select ...", "runs/mine")`` are the way in from Python.
+``results.load("runs/mine").runs`` and ``results.sql("select ...", "runs/mine")`` are the entry points for Python.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["load", "sql"]
 
 
 def __getattr__(name: str) -> Any:
-    # Late, because commands import this package and most of them need no pandas.
+    # Imported late, because commands import this package and most of them need no pandas.
     if name in __all__:
         from harness.results import tables
 

@@ -1,4 +1,4 @@
-"""Accepted changes: a file in which each alarm that is meant stands with its reason and its last day."""
+"""Accepted changes: a file that lists each intended alarm with a reason and an expiry date."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ class Acknowledgement(Strict):
     expires: Annotated[str, AfterValidator(_day)]
     experiment: str = "*"
     variant: str = "*"
-    #: The worst value that is accepted; absent: any.
+    #: The worst accepted value; absent: any.
     up_to: Annotated[float, Field(allow_inf_nan=False)] | None = None
     #: Its file and line.
     _where: str = PrivateAttr("")
 
     @property
     def where(self) -> str:
-        """Where it stands: file and line."""
+        """Return its position: file and line."""
         return self._where
 
     def expired(self, today: str) -> bool:
-        """Whether the day is past; on the day itself it still holds."""
+        """Return whether the expiry date is past; on that date the entry is still valid."""
         return today > self.expires
 
 
@@ -50,15 +50,17 @@ class _File(Strict):
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Whether a text is one that a pattern (``*``, ``?``) is for."""
-    # Brackets stand for themselves: they hold a queue's name.
+    """Return whether a text matches a pattern (``*``, ``?``)."""
+    # Brackets are literal, because they enclose a queue's name.
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
 
 def find(
     accepted: Sequence[Acknowledgement], experiment: str, variant: str, key: Key, value: float | None, today: str
 ) -> Acknowledgement | None:
-    """The first acknowledgement that fits an alarm, accepts its value and is not expired; else the first expired one.
+    """Return the first acknowledgement that matches an alarm, accepts its value and has not expired.
+
+    Else an expired one.
 
     ``today`` as YYYY-MM-DD.
     """
@@ -76,9 +78,9 @@ def _accepts(one: Acknowledgement, experiment: str, variant: str, key: Key, valu
 
 
 def read_acknowledgements(path: Path) -> list[Acknowledgement]:
-    """Reads the file.
+    """Read the file.
 
-    Raises InputError with file and line: a reason or a day is missing, a key is unknown ...
+    Raises InputError with file and line, for example for a missing reason or date, or an unknown key.
     """
     document = read_yaml(path)
     if document.data == {"acknowledge": None}:

@@ -1,8 +1,8 @@
-"""Recorded bounds: what runs of one experiment and policy gave, from which runs, and how far another may lie from it.
+"""Baselines: recorded results of runs, the runs they come from, and bounds for the results of later runs.
 
-Two kinds of bounds stand side by side. A run of the simulator with a recorded seed is held to the recorded figures
-exactly: the same seed gives the same figures, so any difference is a change of the code. Any other run is held by the
-spread of the recorded ones. docs/how-to/check-for-regressions.md says how the bounds are computed.
+There are two kinds of bounds. A simulated run with a recorded seed must equal the recorded values: the same seed gives
+the same values, so any difference is a change of the code. Any other run is compared with bounds from the spread of the
+recorded runs. docs/how-to/check-for-regressions.md explains their computation.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from harness.results.catalogue import BENCH, Key, in_order, key_of
 from harness.results.runs import RunRecord
 
 FORMAT = 1
-#: Bounds are set so that an unchanged run breaks any of them with at most this probability, all metrics together.
-#: A tenth of what is promised (1 %): the tails of the metrics are heavier than a logarithm makes normal (measured).
+#: An unchanged run exceeds some bound with at most this probability, over all metrics. It is a tenth of the documented
+#: 1 %, because the metrics have heavier tails than the log-normal model (measured).
 FALSE_ALARMS = 0.001
-#: With fewer runs than this their spread says too little: only what is exact, counted or given a margin is held.
+#: With fewer runs their spread is too uncertain: only exact values, counts and metrics with a margin are checked.
 FEWEST = 5
-#: A difference of less than this part of the recorded median is never an alarm in a bound by spread.
+#: A difference below this fraction of the recorded median is never an alarm of a bound by spread.
 LEAST_PART = 0.01
-#: The figures of `yarnfair bench` are ratios on a shared machine; few of them are recorded, so they get a margin.
+#: `yarnfair bench` gives ratios on a shared machine, and few are recorded, so they get a margin.
 BENCH_MARGIN = 0.15
 
 Scale = Literal["log", "linear"]
-#: As a file has it: `Key.text`.
+#: A key as in a file: `Key.text`.
 Named = Annotated[Key, BeforeValidator(key_of)]
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """One metric over the recorded runs; ``centre`` and ``deviation`` are of its logarithm when ``scale`` says so."""
+    """One metric over the recorded runs; ``scale`` tells whether ``centre`` and ``deviation`` are of its logarithm."""
 
     n: int
     median: float
@@ -50,28 +50,28 @@ class Spread:
     scale: Scale
     centre: float
     deviation: float
-    #: Of each recorded run, in their order; () in files that were recorded without.
+    #: Values of the recorded runs in order; () in files that were recorded without them.
     values: tuple[float, ...] = ()
 
     @property
     def constant(self) -> bool:
-        """Whether all recorded runs have the same value."""
+        """Return whether all recorded runs have the same value."""
         return self.least == self.greatest
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What is recorded of one variant of one experiment on one backend."""
+    """The record of one variant of one experiment on one backend."""
 
     experiment: str
     variant: str
     backend: str
     hashes: tuple[str, ...]
     runs: tuple[Mapping[str, Any], ...]
-    #: seed -> metric -> value; empty where nothing is deterministic.
+    #: seed -> metric -> value; empty if nothing is deterministic.
     exact: Mapping[str, Mapping[Named, float]]
     spread: Mapping[Named, Spread]
-    #: A part of the recorded median that is allowed instead of the spread's bound; None: the spread decides.
+    #: Allowed fraction of the recorded median in place of the bound by spread; None: the spread decides.
     margin: float | None
 
     @property
@@ -94,14 +94,17 @@ class Baseline:
 
 
 def held_by_spread(key: Key) -> bool:
-    """Whether a metric has a bound when its run is not exactly repeatable: it has a direction, and is no clock's."""
+    """Return whether a metric has a bound in runs that are not exactly repeatable.
+
+    It has a direction and is no clock time.
+    """
     metric = key.metric
     of_bench = key.key.partition(".")[0] in BENCH
     return metric.better != "neither" and not metric.count and (metric.deterministic or of_bench)
 
 
 def spread_of(values: Sequence[float]) -> Spread:
-    """Centre and deviation, on a logarithmic scale when all values have one sign (ratios are then what varies)."""
+    """Return centre and deviation, on a logarithmic scale if all values have the same sign."""
     found = np.asarray(values, dtype=np.float64)
     logarithmic = bool((found > 0).all() or (found < 0).all())
     scaled = np.log(np.abs(found)) if logarithmic else found
@@ -118,19 +121,19 @@ def spread_of(values: Sequence[float]) -> Spread:
 
 
 def floor(key: Key, spread: Spread) -> float:
-    """The smallest distance from the recorded values that counts, in the metric's unit."""
+    """Return the smallest relevant distance from the recorded values, in the metric's unit."""
     size = abs(spread.median)
     matters = key.metric.matters
-    # What matters is said in absolute terms; of a small figure it is at most a twentieth.
+    # The relevant difference is absolute, but at most a twentieth of a small value.
     return max(LEAST_PART * size, min(matters, 0.05 * size) if size else matters)
 
 
 def bound(key: Key, spread: Spread, *, metrics: int, runs: int = 1, margin: float | None = None) -> float | None:
-    """The worst value that counts as unchanged, for the mean of `runs` runs; None where there is no bound.
+    """Return the worst value that counts as unchanged, for the mean of `runs` runs; None if there is no bound.
 
     A prediction bound of Student's t on the spread's scale, at FALSE_ALARMS / `metrics` on the worse side, and never
-    nearer than the recorded range beyond the worst recorded value, or than `floor`. With a margin: that part of
-    the median beyond the worst recorded value.
+    nearer than the recorded range beyond the worst recorded value, or than `floor`. With a margin, the bound is that
+    fraction of the median beyond the worst recorded value.
     """
     if key.metric.better == "neither":
         return None
@@ -146,7 +149,7 @@ def bound(key: Key, spread: Spread, *, metrics: int, runs: int = 1, margin: floa
     reach = distance * spread.deviation * math.sqrt(1 / spread.n + 1 / runs)
     if spread.scale == "log":
         sign = 1.0 if spread.median > 0 else -1.0
-        # With negative values (a loss) the worse side is the larger size.
+        # For negative values (a loss), the worse direction is the larger magnitude.
         by_spread = sign * math.exp(min(700.0, spread.centre + worse * sign * reach))
     else:
         by_spread = spread.centre + worse * reach
@@ -155,23 +158,23 @@ def bound(key: Key, spread: Spread, *, metrics: int, runs: int = 1, margin: floa
 
 
 def detects(entry: Entry, *, metrics: int, runs: int = 1, wanted: float = 0.2, most: int = 200) -> str | None:
-    """Say how small a slow-down the spread of recorded runs lets a check find, and how many runs would find a smaller.
+    """Say how small a slow-down a check detects given the recorded spread, and how many runs would improve it.
 
     Parameters
     ----------
     metrics
-        How many metrics are held at once.
+        Number of metrics that are checked at once.
     runs
-        How many runs are checked together.
+        Number of runs that are checked together.
     wanted
-        The slow-down that should be found, as a part.
+        The slow-down that should be detected, as a fraction.
     most
-        No more recorded runs than this are advised.
+        Maximum number of recorded runs to advise.
 
     Returns
     -------
     str | None
-        One clause; None where a margin decides, where no metric has a bound, or where the bound is near enough.
+        One clause; None if a margin decides, no metric has a bound, or the bound is close enough.
     """
     held = in_order(key for key in entry.spread if held_by_spread(key))
     key = next((one for one in held if one.key == "makespan_s"), held[0] if held else None)
@@ -196,14 +199,14 @@ def detects(entry: Entry, *, metrics: int, runs: int = 1, wanted: float = 0.2, m
 
 
 def record(runs: Sequence[RunRecord], *, margin: float | None = None) -> list[Entry]:
-    """Entries from runs, one for each experiment, variant and backend, in the order of the runs.
+    """Return entries of runs, one for each experiment, variant and backend, in the order of the runs.
 
     Raises
     ------
     RunInvalid, RunTimedOut
-        A run does not count.
+        A run is not valid.
     InputError
-        Two runs of one seed on the simulator differ, or two different experiments have one name.
+        Two simulated runs of one seed differ, or two different experiments have the same name.
     """
     groups: dict[tuple[str, str, str], list[RunRecord]] = {}
     for run in runs:
@@ -239,7 +242,7 @@ def _entry(name: tuple[str, str, str], runs: Sequence[RunRecord], margin: float 
     for run in runs:
         for key, value in run.values.items():
             by_key.setdefault(key, []).append(value)
-    # A metric that some runs lack has no bound: whether it is there is chance.
+    # A metric that some runs lack has no bound, because its presence is chance.
     whole = {key: values for key, values in by_key.items() if len(values) == len(runs)}
     if margin is None and name[2] == "bench":
         margin = BENCH_MARGIN
@@ -254,7 +257,7 @@ def _entry(name: tuple[str, str, str], runs: Sequence[RunRecord], margin: float 
 
 
 def _provenance(run: RunRecord) -> dict[str, Any]:
-    """Which run: its directory's name (not where it lies), seed, time, versions, machine."""
+    """Return a run's provenance: its directory's name (not its location), seed, time, versions, machine."""
     found: dict[str, Any] = {"run": f"{run.path.resolve().parent.name}/{run.path.name}", "seed": run.seed}
     if run.repeat != 1:
         found["repeat"] = run.repeat
@@ -290,7 +293,7 @@ def _why(entry: Entry, metrics: int) -> str:
 
 
 def document(entries: Sequence[Entry], command: str) -> dict[str, Any]:
-    """The baseline as it is written."""
+    """Return the baseline as written."""
     return {
         "yarnfair_baseline": FORMAT,
         "command": command,
@@ -310,7 +313,7 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
             "unit": key.metric.unit,
             "better": key.metric.better,
             **asdict(spread),
-            # Counts are held exactly; they have no bound on one side.
+            # Counts are compared exactly, so they have no one-sided bound.
             "bound": limit,
             "allows": None if limit is None or not spread.median else round(abs(limit / spread.median - 1), 4),
         }
@@ -330,17 +333,17 @@ def _entry_document(entry: Entry) -> dict[str, Any]:
 
 
 def write_baseline(path: Path, entries: Sequence[Entry], command: str) -> None:
-    """Writes a baseline file, whole or not at all.
+    """Write a baseline file atomically.
 
-    Raises InputError when the disk refuses.
+    Raises InputError if the disk refuses.
     """
     write_output(path, json_text(document(entries, command)), hint="choose another -o FILE")
 
 
 def read_baseline(path: Path) -> Baseline:
-    """Reads what `write_baseline` wrote.
+    """Read a file of `write_baseline`.
 
-    Raises InputError when it is something else, or damaged.
+    Raises InputError if it is something else, or damaged.
     """
     record = "record one: yarnfair baseline RUN... -o FILE"
     found = read_json(path, hint=record)
@@ -379,7 +382,7 @@ def _entries() -> TypeAdapter[list[Entry]]:
 
 
 def merged(entries: Iterable[Entry], keep: Sequence[Entry]) -> list[Entry]:
-    """`entries`, and of `keep` those that they do not replace."""
+    """Return `entries`, followed by those of `keep` that they do not replace."""
     new = list(entries)
     names = {entry.name for entry in new}
     return [*(entry for entry in keep if entry.name not in names), *new]

@@ -1,6 +1,6 @@
-"""How small the sharing loss could have been: lower bounds that hold whatever a scheduler decides. Arithmetic only.
+"""Lower bounds of the sharing loss that hold for every scheduler. Arithmetic only.
 
-The measures are LTYARN's (harness.results.metrics); statements, proofs and what they leave open are in
+The metrics are LTYARN's (harness.results.metrics); statements, proofs and open questions are in
 docs/decisions/lower-bound.md.
 """
 
@@ -15,20 +15,20 @@ Floats = NDArray[np.float64]
 
 
 def least_loss(due: ArrayLike, served: ArrayLike, most: ArrayLike | None = None) -> Floats:
-    """The smallest abs(Omega) at each time, over all ways to divide what can have been served.
+    """Return the smallest possible abs(Omega) at each time, over all divisions of what can have been served.
 
-    Minimises sum_j max(1 - U_j / D_j, 0) over 0 <= U_j <= c_j with sum_j U_j <= F: a fractional knapsack, whose best
-    filling is the queues in ascending order of D_j.
+    Minimises sum_j max(1 - U_j / D_j, 0) over 0 <= U_j <= c_j with sum_j U_j <= F: a fractional knapsack, whose optimum
+    fills the queues in ascending order of D_j.
 
     Parameters
     ----------
-    due : D_j up to each time, resource-seconds, (times, queues); a lower bound of it gives a lower bound.
-    served : F, the most that these queues together can have been given up to each time, (times,).
-    most : c_j, the most that each queue by itself can have been given, (times, queues); None: no limit but F.
+    due : D_j up to each time, resource-seconds, (times, queues); a lower bound of D_j gives a lower bound of the
+    result. served : F, the most that these queues together can have got up to each time, (times,). most : c_j, the most
+    that each single queue can have got, (times, queues); None: no limit except F.
 
     Returns
     -------
-    (times,), at least 0. Queues to which nothing is due lose nothing.
+    Shape (times,), at least 0. Queues without a due lose nothing.
     """
     owed = np.asarray(due, dtype=np.float64)
     limit = owed if most is None else np.minimum(np.asarray(most, dtype=np.float64), owed)
@@ -43,6 +43,6 @@ def least_loss(due: ArrayLike, served: ArrayLike, most: ArrayLike | None = None)
 
 
 def last_unavoidable_s(time_s: ArrayLike, least: ArrayLike) -> float:
-    """The last time at which even the best division loses more than 0.01; 0 when there is none."""
+    """Return the last time at which even the best division loses more than 0.01; 0 if there is none."""
     late = np.flatnonzero(np.asarray(least, dtype=np.float64) > -LOSS_THRESHOLD)
     return float(np.asarray(time_s, dtype=np.float64)[late[-1]]) if len(late) else 0.0

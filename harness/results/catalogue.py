@@ -1,8 +1,8 @@
-"""Every metric that a summary may hold: its words, unit, direction, and what counts as a difference that matters.
+"""Every metric that a summary may have: title, unit, direction, and the smallest relevant difference.
 
-A metric that the core writes into ``summary.json`` (for the whole run, or below ``queues``) has one line here; those of
-an extension are named by it (`harness.base.extensions`). Comparison, baselines, checks, reports and SQL then know them.
-A number without an entry is still compared and recorded, as one of which neither direction is better.
+A metric that the core writes into ``summary.json`` (for the whole run, or below ``queues``) has one line here;
+extensions declare their own (`harness.base.extensions`). Comparison, baselines, checks, reports and SQL use these
+entries. A number without an entry is still compared and recorded, but without a better direction.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from functools import cache, lru_cache
 from harness.base.extensions import extensions, load
 from harness.results.metric import Metric
 
-#: In the order in which tables show them. Units: s, MiB·s, "" for ratios and counts.
-#: What `matters` is: 1 s for times from samples (one sample), 0.01 for degrees (the threshold of a loss in
-#: `last_loss_s`), a thousandth of the whole for utilisations.
+#: In the order in which tables show them. Units: s, MiB·s, "" for ratios and counts. Values of `matters`: 1 s for times
+#: from samples (one sample), 0.01 for degrees (the threshold of a loss in `last_loss_s`), 0.001 for utilisations.
 _MEASURES: tuple[Metric, ...] = (
-    # key, title, unit, better, digits[, smallest difference that matters]
+    #: key, title, unit, better, digits[, smallest relevant difference]
     Metric("makespan_s", "makespan", "s", "lower", 1, 1.0),
     Metric("sharing_loss_integral", "sharing loss integral", "s", "lower", 2, 1.0),
     Metric("sharing_loss", "sharing loss, mean", "", "higher", 4, 0.01),
@@ -60,7 +59,7 @@ _MEASURES: tuple[Metric, ...] = (
     Metric("theta", "soft fairness by Theorem 1", "", "lower", 3, 0.1),
 )
 
-#: Counts, times of the machine and the parts of `yarnfair bench`, which tables show last.
+#: Counts, times of the machine and results of `yarnfair bench`, which tables show last.
 _COUNTS: tuple[Metric, ...] = (
     Metric("queues.ended", "jobs that ended", "", "higher", 0),
     Metric("queues.failed", "failed jobs", "", "lower", 0, count=True),
@@ -70,8 +69,8 @@ _COUNTS: tuple[Metric, ...] = (
     Metric("mean_between_ends_s.*", "mean time between container ends", "s", "neither", 3, 0.01),
     Metric("events", "starts and ends of containers", "", "neither", 0),
     Metric("wall_s", "wall-clock time", "s", "neither", 1, deterministic=False),
-    # `yarnfair bench --json`: absolute figures belong to one machine; ratios to its calibration loop are compared.
-    # The one on 8 MiB moves with the work of the machine's other users: it is kept, and not held.
+    # `yarnfair bench --json`: absolute values belong to one machine, so ratios to its calibration loop are compared.
+    # The ratio on 8 MiB depends on the machine's other users: it is recorded, but not checked.
     Metric("engine.*.core_ratio", "engine speed over the loop on 256 KiB", "", "higher", 5, deterministic=False),
     Metric("engine.*.calibration_ratio", "engine speed over the loop on 8 MiB", "", "neither", 5, deterministic=False),
     Metric("engine.*.events_per_s", "engine speed", "1/s", "neither", 0, deterministic=False),
@@ -83,17 +82,17 @@ _COUNTS: tuple[Metric, ...] = (
 
 @cache
 def added_metrics() -> tuple[Metric, ...]:
-    """Those of extensions."""
+    """Return the metrics of extensions."""
     return tuple(metric for extension in extensions() for place in extension.metrics for metric in load(place))
 
 
 @cache
 def metrics() -> tuple[Metric, ...]:
-    """All metrics in the order in which tables show them, with those of extensions before the counts."""
+    """Return all metrics in the order of tables, with those of extensions before the counts."""
     return (*_MEASURES, *added_metrics(), *_COUNTS)
 
 
-#: The parts of `yarnfair bench` that hold ratios: they have bounds although they are times.
+#: Parts of `yarnfair bench` with ratios, which have bounds although they are times.
 BENCH = ("engine", "scale", "cells", "cost")
 
 
@@ -117,7 +116,7 @@ def _ranks() -> dict[str, int]:
 
 
 def _wild(parts: tuple[str, ...]) -> tuple[Metric, str] | None:
-    """The metric whose pattern fits, and what its stars stand for. The last star takes all that is left."""
+    """Return the metric whose pattern matches, and what its stars match; the last star matches the whole rest."""
     for pattern, metric in _with_stars():
         if pattern[-1] == "*" and len(parts) > len(pattern):
             own = (*parts[: len(pattern) - 1], ".".join(parts[len(pattern) - 1 :]))
@@ -152,9 +151,9 @@ def declared(key: str, own: Sequence[Metric] = ()) -> Metric:
 
 
 def metric_of(key: str) -> Metric:
-    """The metric of a summary's key (``makespan_s``, ``utilisation.memory``, ``queues.jobs``).
+    """Return the metric of a summary's key (``makespan_s``, ``utilisation.memory``, ``queues.jobs``).
 
-    One that the catalogue lacks gets its key as title, a unit from its ending, and no direction.
+    A key that the catalogue lacks gives a metric with the key as title, a unit from its ending, and no direction.
     """
     parts = _pattern(key)
     known = _by_key().get(parts)
@@ -165,7 +164,7 @@ def metric_of(key: str) -> Metric:
         return replace(wild[0], key=key, title=f"{wild[0].title}, {wild[1]}")
     unit = "s" if key.endswith("_s") else "MiB" if key.endswith("_mb") else ""
     wall = parts[-1] in ("wall_s", "cpu_s") or parts[0] == "wall"
-    # The unit is shown beside it.
+    # The unit is shown separately.
     ending = {"s": "_s", "MiB": "_mb", "": ""}[unit]
     title = key.removeprefix("queues.").removesuffix(ending).replace("_", " ").replace(".", ", ")
     return Metric(key, title, unit, "neither", 3, deterministic=not wall)
@@ -173,7 +172,7 @@ def metric_of(key: str) -> Metric:
 
 @lru_cache(maxsize=100_000)
 def rank(key: str) -> tuple[int, str]:
-    """A sort key: the catalogue's order, then what it lacks by name."""
+    """Return a sort key: the catalogue's order, then unknown keys by name."""
     ranks = _ranks()
     if key in ranks:
         return ranks[key], key
@@ -183,42 +182,42 @@ def rank(key: str) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
-    """One number of a run: the catalogue's key, and the queue that it is of (None: the whole run)."""
+    """One number of a run: the catalogue's key, and its queue (None: the whole run)."""
 
     key: str
     queue: str | None = None
 
     @property
     def metric(self) -> Metric:
-        """The catalogue's metric of this key."""
+        """Return the catalogue's metric of this key."""
         return metric_of(self.key)
 
     def text(self) -> str:
-        """As it stands in files and on the command line: ``makespan_s``, ``mean_completion_s[root.a]``."""
+        """Return the text for files and the command line: ``makespan_s``, ``mean_completion_s[root.a]``."""
         return self.key if self.queue is None else f"{self.key.removeprefix('queues.')}[{self.queue}]"
 
     def title(self) -> str:
-        """The metric's name, with the queue."""
+        """Return the metric's name, with the queue."""
         return self.metric.name(self.queue)
 
     def document(self) -> dict[str, str]:
-        """What a document says of the metric."""
+        """Return a document's description of the metric."""
         return {"metric": self.text(), "unit": self.metric.unit, "better": self.metric.better}
 
 
 def in_order(keys: Iterable[Key]) -> list[Key]:
-    """Sort keys as every table and page has them, each once.
+    """Sort distinct keys into the order of all tables and pages.
 
     Parameters
     ----------
     keys
-        In any order. Queues stand in the order in which they first come here: a summary has that of the
+        Keys in any order. Queues keep the order in which they first occur, which in a summary is that of the
         experiment's file.
 
     Returns
     -------
     list of Key
-        In the catalogue's order; of each metric the whole run first, then the queues.
+        The keys in the catalogue's order; for each metric first the whole run, then the queues.
     """
     found = list(dict.fromkeys(keys))
     places: dict[str | None, int] = {None: -1}
@@ -228,7 +227,7 @@ def in_order(keys: Iterable[Key]) -> list[Key]:
 
 
 def key_of(text: str) -> Key:
-    """The reverse of `Key.text`."""
+    """Parse the result of `Key.text`."""
     if text.endswith("]") and "[" in text:
         name, _, queue = text[:-1].partition("[")
         return Key(f"queues.{name}", queue)
@@ -257,7 +256,7 @@ def _numbers(values: Mapping[str, object], above: str = "") -> Iterator[tuple[st
 
 
 def number(value: object) -> float | None:
-    """A finite number as it is; None for all else that a file may hold."""
+    """Return a finite number unchanged; None for anything else in a file."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     try:

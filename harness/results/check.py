@@ -1,6 +1,6 @@
-"""A run against recorded bounds, metric by metric: `check`. And a history of runs against itself: `check_history`.
+"""Compares runs with recorded bounds, metric by metric (`check`), and a history of runs with itself (`check_history`).
 
-What a user accepted (harness.results.acknowledge) is applied here; printing and exit codes are harness.cli.check's.
+Also applies a user's acknowledgements (harness.results.acknowledge). harness.cli.check prints and sets exit codes.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from harness.results.together import Of, together
 
 Verdict = Literal["fine", "better", "worse", "changed", "missing", "not judged", "acknowledged"]
 Levels = NDArray[np.float64]
-#: What a policy is held by that has no run among those given.
+#: The check of a policy without a run among the given ones.
 NO_RUN = Key("run")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """One metric of one run (or of several, by their mean) held against what is recorded."""
+    """The result for one metric of one run (or of several, by their mean)."""
 
     experiment: str
     variant: str
@@ -50,7 +50,7 @@ class Held:
 
     @property
     def alarm(self) -> bool:
-        """Whether the result needs attention: worse, changed or missing."""
+        """Return whether the result needs attention: worse, changed or missing."""
         return self.verdict in ("worse", "changed", "missing")
 
     def document(self) -> dict[str, Any]:
@@ -64,7 +64,7 @@ class Checked:
     """The outcome of a check."""
 
     held: list[Held] = field(default_factory=list)
-    #: Runs that do not count: (run, exit code, why).
+    #: Invalid runs: (run, exit code, reason).
     invalid: list[tuple[str, int, str]] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
@@ -75,7 +75,7 @@ class Checked:
 
 
 def _moved(metric: Metric, value: float, recorded: float) -> str:
-    """How a value lies to what is recorded, in words."""
+    """Describe a value relative to the recorded one."""
     part = f" ({percent_text(value / recorded - 1, 2)})" if recorded > 0 else ""
     digits = metric.digits
     while digits < 12 and number_text(value, digits) == number_text(recorded, digits):
@@ -225,7 +225,7 @@ def _held(name: tuple[str, str, str], run: str, key: Key, judged: _Judged) -> He
 
 
 def _other_software(run: RunRecord, entry: Entry) -> list[str]:
-    """Say which software differs between a run and the recorded ones: a policy's source, or versions."""
+    """Describe software that differs between a run and the recorded ones: a policy's source, or versions."""
     found = []
     code, recorded = run.info.get("policy_code"), [one.get("policy_code") for one in entry.runs]
     if any(recorded) and code not in recorded:
@@ -275,7 +275,7 @@ def _bounded(entry: Entry) -> list[Key]:
 
 
 def _mean(values: Sequence[float], spread: Spread) -> float:
-    """The mean on the spread's scale."""
+    """Return the mean on the spread's scale."""
     if len(values) == 1:
         return values[0]
     if spread.scale == "log" and all(value * spread.median > 0 for value in values):
@@ -306,7 +306,7 @@ def _by_spread(
 
 
 def _within(key: Key, spread: Spread, values: Sequence[float], margin: float | None, metrics: int) -> _Judged:
-    """A metric by its bound."""
+    """Compare a metric with its bound."""
     value = _mean(values, spread)
     limit = bound(key, spread, metrics=metrics, runs=len(values), margin=margin)
     how = f"margin of {percent_text(margin, 0, signed=False)}" if margin is not None else f"spread of {spread.n} runs"
@@ -321,7 +321,7 @@ def _within(key: Key, spread: Spread, values: Sequence[float], margin: float | N
 
 
 def _in_the_test(key: Key, spread: Spread, values: Sequence[float], p: float, rare: bool) -> _Judged:
-    """A metric of several runs by the test of all metrics together; a difference that does not matter is fine."""
+    """Return the result of a metric in the test of all metrics; irrelevant differences are fine."""
     value, usual = _mean(values, spread), _mean(spread.values, spread)
     words, how = _moved(key.metric, value, usual), f"{len(values)} runs against {spread.n}"
     if rare and abs(value - usual) > floor(key, spread):
@@ -345,7 +345,7 @@ def _count(key: Key, spread: Spread, values: Sequence[float]) -> _Judged:
 
 
 def acknowledged(checked: Checked, accepted: Sequence[Acknowledgement], today: str) -> Checked:
-    """The outcome with what is accepted taken out of the alarms; expired and unused acknowledgements are remarked.
+    """Return the outcome without acknowledged alarms; expired and unused acknowledgements become remarks.
 
     ``today`` as YYYY-MM-DD.
     """
@@ -374,10 +374,10 @@ def acknowledged(checked: Checked, accepted: Sequence[Acknowledgement], today: s
 
 
 def check_history(runs: Iterable[RunRecord]) -> Checked:
-    """Lasting changes within the history of runs, oldest first by their start; one outcome for each metric.
+    """Find lasting changes in the history of runs, oldest first by start; return one outcome per metric.
 
-    A last level that is worse than the best of before is an alarm; a change to the better, or one that was undone
-    since, is only told.
+    An alarm is raised if the last level is worse than the best earlier one. Improvements, and changes that were undone
+    since, are only reported.
     """
     found = Checked()
     own, found.remarks = histories(runs)

@@ -1,4 +1,4 @@
-"""The git commit of a folder, read from git's own files: git itself is not asked, and need not be installed."""
+"""The git commit of a folder, read from git's own files: the git program is not needed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 _HASH = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
-#: No file that is read here is longer in a sound repository, but for ``packed-refs``.
+#: Maximum size of the files that are read, which a sound repository does not exceed except in ``packed-refs``.
 _MOST_BYTES, _MOST_PACKED = 4096, 64 * 1024 * 1024
 
 
@@ -20,7 +20,7 @@ def _text(path: Path, most: int = _MOST_BYTES) -> str:
 
 
 def _git_folder(folder: Path) -> Path | None:
-    """Return the repository's folder of git, of the next folder above that has one; None where none has."""
+    """Return git's folder of the nearest repository at or above a folder; None if there is none."""
     for place in (folder, *folder.parents):
         found = place / ".git"
         if found.is_dir():
@@ -41,7 +41,7 @@ def commit_of(folder: Path) -> str | None:
     Returns
     -------
     str or None
-        The full hash; None outside a repository, before its first commit, and where git's files cannot be read.
+        The full hash; None outside a repository, before its first commit, and if git's files are unreadable.
     """
     git = _git_folder(folder.resolve())
     if git is None:
@@ -66,7 +66,7 @@ def commit_of(folder: Path) -> str | None:
 
 
 def commits() -> dict[str, str]:
-    """Collect the commits behind a run: ``folder`` (the working directory's) and ``yarnfair`` (of a checkout of it)."""
+    """Return the commits of a run: ``folder`` (the working directory's) and ``yarnfair`` (of a checkout of it)."""
     package = Path(__file__).resolve().parents[2]
     found = {}
     try:
@@ -75,7 +75,7 @@ def commits() -> dict[str, str]:
         here = None
     if here is not None:
         found["folder"] = here
-    # An installed package may lie below a repository that is not ours.
+    # An installed package may be below a repository that is not ours.
     if (package / "pyproject.toml").is_file() and (package / ".git").exists():
         own = commit_of(package)
         if own is not None:

@@ -1,4 +1,7 @@
-"""Groups of repeated runs against a reference: medians, difference, interval, test, verdict. Words and numbers only."""
+"""Compares groups of repeated runs with a reference: medians, difference, interval, test, verdict.
+
+Formats no tables.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +23,14 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """One group against the reference in one metric. Values in the metric's unit."""
+    """Comparison of one group with the reference in one metric. Values in the metric's unit."""
 
     label: str
     n: int
     median: float
-    #: Paired: the median of the pairs' differences; else the difference of the medians.
+    #: Paired: the median of the pairs' differences; otherwise the difference of the medians.
     difference: float
-    #: The difference over the size of the reference's median; None where that is 0.
+    #: The difference relative to the size of the reference's median; None if that is 0.
     relative: float | None
     interval: tuple[float, float] | None
     pairs: int | None
@@ -51,13 +54,13 @@ class Row:
 
     @property
     def judged(self) -> bool:
-        """Whether one direction of the metric is better."""
+        """Return whether one direction of the metric is better."""
         return self.key.metric.better != "neither"
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """One contest, computed."""
+    """The result of one comparison of groups."""
 
     title: str
     groups: Sequence[Group]
@@ -67,7 +70,7 @@ class Comparison:
 
 
 def number_text(value: float, digits: int) -> str:
-    """A number with thousands set apart; more digits when it would vanish."""
+    """Format a number with thousands separators; with more digits if it would become 0."""
     if value and abs(value) < 0.5 * 10**-digits:
         return f"{value:.2g}"
     text = f"{value:,.{digits}f}"
@@ -75,7 +78,7 @@ def number_text(value: float, digits: int) -> str:
 
 
 def amount_text(value: float, metric: Metric, digits: int | None = None) -> str:
-    """A value of a metric with its unit."""
+    """Format a value of a metric with its unit."""
     unit = f" {metric.unit}" if metric.unit else ""
     return number_text(value, metric.digits if digits is None else digits) + unit
 
@@ -85,7 +88,7 @@ def _values(runs: Iterable[RunRecord], key: Key) -> list[float]:
 
 
 def _pairs(reference: Group, group: Group, key: Key) -> list[tuple[float, float]] | None:
-    """Values of the same seed and repeat; None when the groups do not pair (every run of both has to)."""
+    """Return values of the same seed and repeat; None if the groups do not pair completely."""
     ours, theirs = reference.seeds, group.seeds
     if ours is None or theirs is None or set(ours) != set(theirs):
         return None
@@ -135,10 +138,10 @@ def _held(reference: Group, group: Group, key: Key) -> Contender | None:
 
 
 def compare(contest: Contest, *, correction: Correction = "bh", alpha: float = ALPHA) -> Comparison:
-    """Every metric of every group against the contest's first group.
+    """Compare every metric of every group with the contest's first group.
 
-    Metrics with a direction are one family of tests, those without another; where no two values differ there is no
-    test, so that it does not count.
+    Metrics with a direction form one family of tests, those without another. Metrics whose values are all equal are not
+    tested and do not count.
     """
     reference, *others = contest.groups
     keys = in_order(key for group in contest.groups for run in group.runs for key in run.values)
@@ -161,10 +164,10 @@ def compare(contest: Contest, *, correction: Correction = "bh", alpha: float = A
 
 
 def _corrected(tested: Sequence[Contender], correction: Correction, alpha: float) -> list[tuple[float, float]]:
-    """Correct the p-values of a family of tests: of each the corrected p, and the smallest that it could have had.
+    """Correct the p-values of a family of tests; return for each the corrected p and its smallest possible value.
 
-    The latter is what the correction makes of the smallest p that so few runs can give, the other tests being as they
-    are. Where even that is above `alpha`, the runs were too few to show any difference.
+    The latter is the corrected value of the smallest p that this number of runs can give, with the other tests
+    unchanged. If even that exceeds `alpha`, there were too few runs to show any difference.
     """
     p = [own.p for own in tested if own.p is not None]
     found = adjusted(p, correction)
@@ -182,7 +185,7 @@ def _corrected(tested: Sequence[Contender], correction: Correction, alpha: float
 
 
 def _judged(metric: Metric, own: Contender, corrected: Iterator[tuple[float, float]], alpha: float) -> Contender:
-    """With its p-value as ``corrected`` has it next, and the verdict that follows."""
+    """Return the comparison with its next corrected p-value, and the resulting verdict."""
     if own.p is not None:
         p_adjusted, least = next(corrected)
         own = replace(own, p_adjusted=p_adjusted, least_p=least)
@@ -221,7 +224,7 @@ def _words(metric: Metric, own: Contender) -> str:
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
-    """As ``compare --json`` prints it."""
+    """Return the document of ``compare --json``."""
     return {
         "title": comparison.title,
         "reference": comparison.groups[0].label,
@@ -243,7 +246,7 @@ def document(comparison: Comparison) -> dict[str, Any]:
     }
 
 
-#: What a verdict rests on, and a document does not say.
+#: Fields on which a verdict is based and which a document omits.
 _OF_THE_TEST = ("sign", "least_p")
 
 
@@ -262,12 +265,12 @@ def _row_document(row: Row) -> dict[str, Any]:
     }
 
 
-#: Metrics of a verdict that are named, those that answer most first.
+#: Metrics that a verdict names first, because they matter most.
 _NAMED = 3
 _FIRST = ("sharing_loss_integral", "makespan_s", "queues.mean_completion_s")
-#: Runs of a group that are advised.
+#: Advised number of runs per group.
 _ENOUGH = 12
-#: What a verdict says of metrics in which nothing is shown: of one, of several.
+#: Texts of a verdict on metrics without a proven difference: for one, for several.
 _UNSHOWN: tuple[tuple[Verdict, str, str], ...] = (
     ("no difference shown", "shows no difference", "show no difference"),
     ("equal", "is equal in every run", "are equal in every run"),
@@ -277,9 +280,12 @@ _UNSHOWN: tuple[tuple[Verdict, str, str], ...] = (
 
 
 def verdict_sentences(comparison: Comparison, label: str) -> tuple[str, str]:
-    """Two sentences on one contender: what is better and worse for sure; of how many metrics that cannot be said, why.
+    """Return two sentences on one contender: what is certainly better or worse.
 
-    Only metrics with a better direction count. Those of _FIRST are named first, then the largest relative differences.
+    How many metrics are uncertain, and why.
+
+    Only metrics with a better direction count. Metrics of _FIRST are named first, then the largest relative
+    differences.
     """
     reference = comparison.groups[0].label
     of: dict[str, list[tuple[Key, Contender]]] = {}
@@ -320,7 +326,10 @@ def _listed(found: Sequence[tuple[Key, Contender]]) -> str:
 
 
 def _named(found: Sequence[tuple[Key, Contender]]) -> list[str]:
-    """Those of _FIRST, then the largest relative differences, with their size; how many more there are."""
+    """Return the names of those in _FIRST, then of the largest relative differences, with sizes.
+
+    And how many more there are.
+    """
     ordered = sorted(found, key=lambda one: (one[0].key not in _FIRST, -abs(one[1].relative or 0.0)))
     named = [
         key.title() + (f" {percent_text(own.relative)}" if own.relative is not None else "")
@@ -330,7 +339,7 @@ def _named(found: Sequence[tuple[Key, Contender]]) -> list[str]:
 
 
 def named_changes(comparison: Comparison, label: str, verdict: Verdict) -> list[str]:
-    """The metrics of one verdict that a summary of a contender names, as `verdict_sentences` does."""
+    """Return the metrics of one verdict that a summary of a contender names, as in `verdict_sentences`."""
     return _named(
         [
             (row.key, own)
@@ -342,7 +351,7 @@ def named_changes(comparison: Comparison, label: str, verdict: Verdict) -> list[
 
 
 def _unshown(of: dict[str, list[tuple[Key, Contender]]], total: int) -> str:
-    """Of how many metrics nothing is shown, and what would show it."""
+    """Describe how many metrics show no difference, and what would show one."""
     parts = [
         f"{len(of[verdict])} {one if len(of[verdict]) == 1 else more}"
         for verdict, one, more in _UNSHOWN

@@ -1,8 +1,8 @@
-"""The comparison of an experiment's runs as plain text of 80 columns. Tables of the report are harness.report's.
+"""The comparison of an experiment's runs as plain text of 80 columns. harness.report has the tables of the report.
 
-Up to four runs are columns, a row a measure. More runs, or names too long for a column, are rows: one a variant; of
-a sweep with the measures that matter most.
-Marks stand behind a value: ``+`` better than the reference by more than `SAME`, ``!`` worse.
+Up to four runs are columns, with one row per metric. More runs, or names too long for a column, become rows, one per
+variant; for a sweep, with the most important metrics only. A mark follows a value: ``+`` better than the reference by
+more than `SAME`, ``!`` worse.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from harness.results.sentences import SAME, percent
 
 WIDTH = 80
 _LABEL, _CELL, _MOST = 27, 13, 4
-#: The width of a label and of a cell with its band.
+#: Widths of a label, and of a cell with its band.
 _BESIDE, _BANDED = 26, 27
-#: Where runs are rows: the width of a cell, the most that a queue with a long name gets, and of the names at most.
+#: If runs are rows: the width of a cell, the maximum for a queue with a long name, and the maximum for names.
 _NARROW, _WIDEST, _NAMES = 11, 26, 47
-#: Of so many runs rows show everything; of more what matters most, the report has all.
+#: Up to this many runs, rows show everything; with more, only the most important metrics. The report has all.
 _ALL = 8
-#: Of more queues than these, those whose figures fall most between the runs, and those whose figures rise most.
+#: With more queues than this, only those whose values fall or rise most between the runs are shown.
 _MOST_QUEUES = 20
 
 Summary = Mapping[str, Any]
@@ -31,12 +31,11 @@ Summary = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A figure of a run, as tables show it: of the whole run, or of each of its parts (queues, jobs, resources).
+    """A metric in a table: of the whole run, or of each of its parts (queues, jobs, resources).
 
-    ``key``: its path in a summary, levels joined by dots; a ``*`` stands for each part's name, and ``name`` is whose it
-    is then (None: not yet told apart). ``scale``: what it is multiplied by. ``head``: a shorter title over a column.
-    ``note``: what a page says below it. ``main``: whether a table of many runs has it, too. ``rare``: of parts, and
-    left out where it is 0 for all of them.
+    ``key``: its path in a summary, levels joined by dots; a ``*`` matches each part's name, and ``name`` is the part
+    (None: not expanded yet). ``scale``: factor. ``head``: a shorter title over a column. ``note``: text below it on a
+    page. ``main``: whether a table of many runs has it, too. ``rare``: for parts; left out if it is 0 for all of them.
     """
 
     title: str
@@ -52,30 +51,30 @@ class Measure:
 
     @property
     def path(self) -> list[str]:
-        """The keys that lead to it."""
+        """Return the keys that lead to it."""
         return [str(self.name) if part == "*" else part for part in self.key.split(".")]
 
     @property
     def metric(self) -> Metric:
-        """The catalogue's metric of this measure."""
+        """Return the catalogue's metric of this measure."""
         return metric_of(self.key.replace("queues.*.", "queues."))
 
     @property
     def whole(self) -> bool:
-        """Whether it is one number: of the whole run, or of a part that is named."""
+        """Return whether it is one number: of the whole run, or of a named part."""
         return self.name is not None or "*" not in self.key
 
     def label(self, title: str) -> str:
-        """A title with the unit; a part's table has it already."""
+        """Return a title with the unit; a part's table already names the part."""
         return f"{title} ({self.unit})" if self.unit and self.name is None else title
 
     def of(self, summary: Summary) -> float | None:
-        """Its value in a summary; None where it has no number there."""
+        """Return its value in a summary; None if there is no number."""
         value = number(found_at(summary, self.path))
         return None if value is None else value * self.scale
 
     def each(self, summaries: Sequence[Summary]) -> list[Measure]:
-        """It for each part that a summary knows, named after the part."""
+        """Return one measure for each part in a summary, named after the part."""
         above = self.path[: self.key.split(".").index("*")]
         parts = [found_at(summary, above) for summary in summaries]
         names = dict.fromkeys(name for found in parts if isinstance(found, Mapping) for name in found)
@@ -83,7 +82,7 @@ class Measure:
         return [] if self.rare and not any(one.of(summary) for one in each for summary in summaries) else each
 
     def cell(self, summary: Summary, reference: Summary | None) -> str:
-        """The value with its mark; a blank mark keeps the figures in line."""
+        """Return the value with its mark; a blank mark keeps the values aligned."""
         value = self.of(summary)
         if value is None:
             return "- "
@@ -147,13 +146,16 @@ def found_at(summary: object, path: Iterable[str]) -> Any:
 
 
 def _mark(metric: Metric, before: float | None, value: float) -> str:
-    """Blank where the difference is small: in proportion, or below what matters in the metric's unit."""
+    """Return the mark; blank for a small difference.
+
+    Relatively, or below the relevant difference in the metric's unit.
+    """
     if before is None or abs(value - before) <= max(SAME * abs(before), metric.matters):
         return " "
     return {None: " ", False: "+", True: "!"}[metric.is_worse(value, before)]
 
 
-#: Of runs of a YARN cluster.
+#: Measures of runs of a YARN cluster.
 YARN = (
     shown("makespan_s", digits=0),
     shown("sharing_benefit", head="sharing benefit", main=False),
@@ -176,7 +178,10 @@ YARN = (
 
 
 def with_added(measures: Sequence[Measure]) -> Sequence[Measure]:
-    """The measures, and of runs on YARN those metrics of extensions that ask for a row (`Metric.in_comparison`)."""
+    """Return the measures.
+
+    For runs on YARN, with the metrics of extensions that ask for a row (`Metric.in_comparison`).
+    """
     if measures is not YARN:
         return measures
     added = [metric for metric in added_metrics() if metric.in_comparison]
@@ -184,7 +189,7 @@ def with_added(measures: Sequence[Measure]) -> Sequence[Measure]:
 
 
 def over_seeds(summaries: Sequence[Summary]) -> dict[str, Any]:
-    """Summaries of runs that differ in the seed as one: arithmetic means, null where one of them has null."""
+    """Merge summaries of runs that differ only in the seed: arithmetic means, null if one of them has null."""
     if len(summaries) == 1:
         return dict(summaries[0])
     return {key: _mean_of([summary.get(key) for summary in summaries]) for key in summaries[0]}
@@ -199,9 +204,9 @@ def _mean_of(values: Sequence[Any]) -> Any:
 def comparison(
     runs: Sequence[tuple[str, Summary]], reference: str | None = None, measures: Sequence[Measure] = YARN
 ) -> list[str]:
-    """Lines of at most 80 columns. `runs`: (label, summary); ``reference``: the label that marks go by.
+    """Return lines of at most 80 columns. `runs`: (label, summary); ``reference``: the label with which marks compare.
 
-    Measures without a value in any run are left out. What each measure is: docs/how-results-are-computed.md.
+    Measures without a value in any run are left out. docs/how-results-are-computed.md defines the measures.
     """
     known = next((summary for label, summary in runs if label == reference), None)
     blocks = _blocks([summary for _, summary in runs], with_added(measures))
@@ -217,16 +222,16 @@ def comparison(
 
 
 def _ended(lines: Sequence[str], reference: str | None) -> list[str]:
-    """The lines, and what their marks mean. ``reference``: whom they go by; None: there are none."""
+    """Append the meaning of the marks. ``reference``: the run with which they compare; None: there are no marks."""
     legend = ["", f"+ better than {_cut(reference, 44)} by over {percent(SAME)}, ! worse"] if reference else []
     return [line.rstrip() for line in [*lines, *legend]]
 
 
 def banded(runs: Sequence[tuple[str, Sequence[Summary]]], reference: str | None = None) -> list[str]:
-    """The same table of runs in many phases: each measure's mean, and in brackets the smallest and the largest.
+    """Return the table for runs in many phases: each measure's mean, with the smallest and the largest in brackets.
 
-    `runs`: (label, the summaries of its phases). Two at most are columns; of more, or of long figures, each measure has
-    a line a run.
+    `runs`: (label, the summaries of its phases). At most two runs are columns; otherwise, or with long values, each
+    measure has one line per run.
     """
     means = [(label, over_seeds(summaries)) for label, summaries in runs]
     known = next((mean for label, mean in means if label == reference), None)
@@ -261,12 +266,12 @@ def banded(runs: Sequence[tuple[str, Sequence[Summary]]], reference: str | None 
 
 
 def _line(row: Measure) -> str:
-    """How a line of a table is called."""
+    """Return the label of a line of a table."""
     return row.label(row.title) if row.name is None else f"  {row.title}"
 
 
 def _blocks(summaries: Sequence[Summary], measures: Sequence[Measure]) -> list[tuple[str, list[Measure]]]:
-    """(title, its rows) of what has a value somewhere; the first block, of the whole runs, has no title."""
+    """Return (title, rows) for measures with a value somewhere; the first block, of whole runs, has no title."""
 
     def told(rows: Iterable[Measure]) -> list[Measure]:
         return [row for row in rows if any(row.of(summary) is not None for summary in summaries)]
@@ -286,7 +291,7 @@ def _blocks(summaries: Sequence[Summary], measures: Sequence[Measure]) -> list[t
 
 
 def _change(row: Measure, summaries: Sequence[Summary]) -> float:
-    """By what factor a measure changes from the first run to the one that is furthest from it."""
+    """Return the factor by which a measure changes from the first run to the one that differs most."""
     values = [value for value in map(row.of, summaries) if value is not None]
     if len(values) < 2 or values[0] <= 0:
         return 1.0
@@ -294,7 +299,7 @@ def _change(row: Measure, summaries: Sequence[Summary]) -> float:
 
 
 def _wrapped(parts: Sequence[str], between: str, cell: int) -> list[str]:
-    """Parts of a name in lines that fit a column of that width, as far as each part does."""
+    """Wrap a name's parts into lines that fit a column of this width, as far as each part does."""
     lines: list[str] = []
     for part in parts:
         if lines and len(lines[-1]) + 1 + len(part) < cell:
@@ -305,7 +310,7 @@ def _wrapped(parts: Sequence[str], between: str, cell: int) -> list[str]:
 
 
 def _heads(heads: Sequence[Sequence[str]], cell: int) -> list[str]:
-    """Heads of some lines each, side by side, their last lines beside each other."""
+    """Join multi-line heads side by side, aligned at their last lines."""
     height = max(len(head) for head in heads)
     filled = [[""] * (height - len(head)) + list(head) for head in heads]
     return ["".join(f"{head[at] + ' ':>{cell}}" for head in filled) for at in range(height)]
@@ -314,7 +319,10 @@ def _heads(heads: Sequence[Sequence[str]], cell: int) -> list[str]:
 def _columns(
     heads: Sequence[Sequence[str]], blocks: Sequence[tuple[str, Sequence[tuple[str, list[str]]]]], label: int, cell: int
 ) -> list[str]:
-    """A column a run: blocks of (title, (a measure's title, a cell a run)), and the widths of both kinds of columns."""
+    """Format one column per run.
+
+    Blocks of (title, (a measure's title, one cell per run)), and the widths of both columns.
+    """
     lines = [" " * label + line for line in _heads(heads, cell)]
     for title, rows in blocks:
         lines += [title] if title else []
@@ -325,7 +333,7 @@ def _columns(
 def _rows(
     runs: Sequence[tuple[str, Summary]], reference: Summary | None, blocks: Sequence[tuple[str, Sequence[Measure]]]
 ) -> list[str]:
-    """A table a block, a row a variant; a name that is too long has lines of its own."""
+    """Format one table per block with one row per variant; a name that is too long has separate lines."""
     width = min(max(len(label) for label, _ in runs), _NAMES)
     lines: list[str] = []
     for block, all_rows in blocks:

@@ -1,8 +1,8 @@
-"""What a folder of results holds, so that nothing else is written into it: a marker with a kind and an identity.
+"""Marks a folder of results with a type and an identity, so that nothing else is written into it.
 
 One folder holds the runs of one experiment, of one replay or of one campaign, or one assessment. The marker is written
-before the first result. A folder without a valid run may be claimed by anything: whoever raises a time limit that was
-reached runs another experiment.
+before the first result. A folder without a valid run may be claimed by anything: raising a time limit that was reached,
+for example, gives another experiment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.base.files import read_json, reading, write_json
 from harness.base.outputs import check_output_folder
 from harness.results.store import complete_run
 
-#: The marker's name.
+#: The marker file's name.
 MARKER = ".yarnfair.json"
 FORMAT = 1
 Kind = Literal["run", "replay", "campaign", "assess"]
@@ -28,13 +28,13 @@ Kind = Literal["run", "replay", "campaign", "assess"]
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What a folder of results holds.
+    """The content of a folder of results.
 
     Attributes
     ----------
     kind : what wrote the results.
     name : the experiment's, trace's or campaign's, for people.
-    identity : what the results depend on; results of another identity never replace them.
+    identity : everything on which the results depend; results of another identity never replace them.
     """
 
     kind: Kind
@@ -42,10 +42,10 @@ class Contents:
     identity: str
 
     def admits(self, other: Contents) -> bool:
-        """Whether results of `other` may be written where these are.
+        """Return whether results of `other` may be written into the same folder.
 
-        An experiment is the same one after its file was edited: its runs replace those of the earlier version one by
-        one (`earlier_runs` names those that stay). A campaign whose folder has no marker takes any campaign's results,
+        An experiment stays the same after an edit of its file: its runs replace those of the earlier version one by one
+        (`earlier_runs` names the remaining ones). A campaign whose folder has no marker takes any campaign's results,
         because its name is not known.
         """
         if self.kind != other.kind:
@@ -55,24 +55,24 @@ class Contents:
         return self == other or (self.kind == "campaign" and not self.name)
 
     def words(self) -> str:
-        """For a message."""
+        """Describe the content for a message."""
         what = {"run": "runs of", "replay": "the replay of", "campaign": "campaign", "assess": "the assessment of"}
         name = f" {self.name}" if self.name else ""
         return f"{what[self.kind]}{name}" + (f" ({self.identity[:8]})" if self.identity else "")
 
 
 def claim(folder: Path, contents: Contents) -> None:
-    """Create a folder of results and note what it holds.
+    """Create a folder of results and mark its content.
 
     Parameters
     ----------
     folder : the folder.
-    contents : what is going to be written into it.
+    contents : what will be written into it.
 
     Raises
     ------
     InputError
-        It holds results of something else, its name is not UTF-8, or it cannot be written.
+        It has results of something else, its name is not UTF-8, or it cannot be written.
     """
     check_output_folder(folder, hint="choose another --out")
     present = contents_of(folder)
@@ -94,7 +94,7 @@ def claim(folder: Path, contents: Contents) -> None:
 
 @contextmanager
 def claimed(folder: Path, contents: Contents) -> Iterator[None]:
-    """`claim` a folder; where it is new and the first result never comes, it is removed again."""
+    """`claim` a folder; a new folder is removed again if the first result never comes."""
     existed = folder.exists()
     claim(folder, contents)
     try:
@@ -106,7 +106,7 @@ def claimed(folder: Path, contents: Contents) -> Iterator[None]:
 
 
 def free_folder(wanted: Path, contents: Contents) -> Path:
-    """The folder, or the first of NAME-2, NAME-3 ... that holds nothing else than `contents`."""
+    """Return the folder, or the first of NAME-2, NAME-3 ... that has nothing other than `contents`."""
     folder, number = wanted, 1
     while folder.is_dir() and (present := contents_of(folder)) is not None and not present.admits(contents):
         number += 1
@@ -115,14 +115,14 @@ def free_folder(wanted: Path, contents: Contents) -> Path:
 
 
 def contents_of(folder: Path) -> Contents | None:
-    """What the results in a folder are of; None where it has none.
+    """Return the content of a folder of results; None if it has none.
 
-    Folders that earlier versions wrote have no marker: what they hold is read from their runs.
+    Folders of earlier versions have no marker; their content is derived from their runs.
 
     Raises
     ------
     InputError
-        The marker is damaged, or the folder cannot be read.
+        The marker is damaged, or the folder is unreadable.
     """
     if not folder.is_dir():
         return None
@@ -150,17 +150,17 @@ def contents_of(folder: Path) -> Contents | None:
 
 
 def run_identity(experiment_hash: str, backend: str) -> str:
-    """The identity of an experiment's runs."""
+    """Return the identity of an experiment's runs."""
     return experiment_hash + ("" if backend == "sim" else f" on {backend}")
 
 
 def _backend(identity: str) -> str:
-    """The backend in the identity of an experiment's runs; empty for the simulator."""
+    """Return the backend in the identity of an experiment's runs; empty for the simulator."""
     return identity.partition(" on ")[2]
 
 
 def earlier_runs(folder: Path, experiment_hash: str, variants: Collection[str]) -> list[str]:
-    """Complete runs in a folder that another version of the experiment made and that these variants do not replace."""
+    """Return a folder's complete runs of other versions of the experiment that these variants do not replace."""
     with reading(folder):
         below = [path for path in sorted(folder.iterdir()) if not path.name.startswith(".") and path.is_dir()]
     found = ((path.name, complete_run(path)) for path in below if path.name not in variants)
@@ -168,7 +168,7 @@ def earlier_runs(folder: Path, experiment_hash: str, variants: Collection[str]) 
 
 
 def files_identity(paths: list[Path], *more: object) -> str:
-    """An identity by what files hold, of folders by their files' sizes and times, and by anything else that counts."""
+    """Return an identity from files' contents, folders' file sizes and times, and any other values that matter."""
     digest = hashlib.sha256(repr(more).encode())
     for path in paths:
         with reading(path):

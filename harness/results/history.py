@@ -1,6 +1,6 @@
-"""Each metric over the runs of a nightly job: its lasting changes, and its levels between them. Pure.
+"""Detects lasting changes of each metric over the runs of a nightly job, and the levels between them. Pure.
 
-`check --history` (harness.results.check) makes alarms of it, `yarnfair trend` (harness.report.trend) a page.
+`check --history` (harness.results.check) makes alarms from it, `yarnfair trend` (harness.report.trend) a page.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from harness.results.catalogue import Key, in_order
 from harness.results.compare import amount_text
 from harness.results.runs import RunRecord
 
-#: The probability that a history without any change raises an alarm, all metrics together.
+#: The probability that a history without any change raises an alarm, over all metrics.
 HISTORY_ALPHA = 0.005
 
-#: The outcome of a history. ``worse``, ``better``: its last level differs from the best one before by as much as
-#: matters. ``changed``: there was a change, but it was undone or is too small to matter. ``same``: there was none.
+#: The outcome of a history. ``worse``, ``better``: its last level differs relevantly from the best earlier one.
+#: ``changed``: there was a change, but it was undone or is too small. ``same``: there was no change.
 Word = Literal["worse", "better", "changed", "same", "too few runs"]
 WORDS: tuple[Word, ...] = ("worse", "better", "changed", "too few runs", "same")
 
@@ -39,7 +39,7 @@ class Level:
     first, end : int
         Its runs are ``runs[first:end]`` of the history.
     median, least, greatest : float
-        Of their values, in the metric's unit.
+        Statistics of their values, in the metric's unit.
     """
 
     first: int
@@ -56,21 +56,21 @@ class History:
     Attributes
     ----------
     series : tuple of RunRecord
-        All of them that count, oldest first by their start.
+        All valid runs, oldest first by their start.
     runs : tuple of RunRecord
-        Those that have the metric, in the same order; at most the latest ``LONGEST`` are looked at.
+        The runs with the metric, in the same order; at most the latest ``LONGEST``.
     length : int
-        How many have the metric.
+        Number of runs with the metric.
     levels : tuple of Level
-        In the order of time; one where nothing has changed.
+        The levels in order of time; one if nothing has changed.
     changes : tuple of ChangePoint
-        Where one level ends and the next begins.
+        The boundaries between levels.
     word : str
-        How it ends (`Word`).
+        The outcome (`Word`).
     best : float
-        The median of the best level before the last one; that of all runs where there is one level only.
+        The median of the best level before the last one; of all runs if there is only one level.
     words : str
-        What is to be said of it, one clause.
+        A description in one clause.
     """
 
     experiment: str
@@ -88,12 +88,12 @@ class History:
 
     @property
     def values(self) -> list[float]:
-        """The metric's value of each run."""
+        """Return the metric's value in each run."""
         return [run.values[self.key] for run in self.runs]
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """The experiment, the policy and the backend."""
+        """Return the experiment, the policy and the backend."""
         return self.experiment, self.variant, self.backend
 
 
@@ -103,16 +103,16 @@ def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
     Parameters
     ----------
     runs : iterable of RunRecord
-        Runs that are not valid are left out. Those of one experiment (by its hash), policy and backend are one
-        history. An experiment that later runs of its name have replaced is left out, too: its last level stays as it
-        was for ever, so that an alarm of it could never end.
+        Invalid runs are left out. Runs of one experiment (by hash), policy and backend form one history. An experiment
+        that was replaced by later runs of its name is left out, too: its last level never changes, so its alarm could
+        never end.
 
     Returns
     -------
     list of History
-        One for each metric that is held by its spread (`held_by_spread`).
+        One history for each metric with a bound by spread (`held_by_spread`).
     list of str
-        What a reader has to know beside them.
+        Remarks for the reader.
     """
     series: dict[_Of, list[RunRecord]] = {}
     left_out = 0
@@ -195,10 +195,10 @@ def _place(run: RunRecord) -> str:
 
 
 def _without_replaced(series: Mapping[_Of, list[RunRecord]]) -> tuple[dict[_Of, list[RunRecord]], list[str]]:
-    """Leave out the experiments whose last run started before the first one of another of that name, and say so.
+    """Leave out, with a remark, experiments whose last run started before the first run of another one of that name.
 
-    Experiments of one name that take turns, as those of a sweep do night after night, all stay. So do runs of which
-    nobody knows when they started.
+    Experiments of one name that alternate, such as those of a nightly sweep, all stay. So do runs with an unknown
+    start.
     """
     kept: dict[_Of, list[RunRecord]] = {}
     remarks = []
@@ -270,7 +270,7 @@ def _history(
 
 
 def _unseen(of: _Series, key: Key, runs: Sequence[RunRecord], varying: int) -> History:
-    """A history in which no change could be shown, however large: it is constant, or too short for so many metrics."""
+    """Return a history in which no change could be detected: it is constant, or too short for this many metrics."""
     values = [run.values[key] for run in runs]
     word: Word = "too few runs"
     words = "too short to see a change"
@@ -314,10 +314,10 @@ def _changing(of: _Series, key: Key, runs: Sequence[RunRecord], alpha: float) ->
 
 
 def _against(key: Key, best: NDArray[np.float64], now: NDArray[np.float64]) -> tuple[bool, str]:
-    """Whether the last level of a series that has changed is worse than its best before, and what to say if not.
+    """Return whether a changed series' last level is worse than its best earlier one, and a remark if not.
 
-    That the series changes is shown for all metrics together; here it is only asked whether the change was undone, at
-    HISTORY_ALPHA, or at the least p that so few runs can give.
+    The change itself was tested for all metrics together. This only tests whether it was undone, at HISTORY_ALPHA or
+    the smallest p that this number of runs can give.
     """
     before, after = float(np.median(best)), float(np.median(now))
     test = rank_sum(best, now)
@@ -329,6 +329,6 @@ def _against(key: Key, best: NDArray[np.float64], now: NDArray[np.float64]) -> t
 
 
 def _better(key: Key, best: NDArray[np.float64], now: NDArray[np.float64]) -> bool:
-    """Whether the last level is better than every one before, by as much as matters."""
+    """Return whether the last level is relevantly better than every earlier one."""
     before, after = float(np.median(best)), float(np.median(now))
     return bool(key.metric.is_worse(before, after)) and abs(after - before) >= floor(key, spread_of(best.tolist()))

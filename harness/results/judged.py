@@ -1,6 +1,6 @@
-"""What a pipeline makes of a check: which differences fail, how much was judged, one failure a slow-down, annotations.
+"""Presents a check to a pipeline: which differences fail, how much was judged, one failure per slow-down, annotations.
 
-Pure but for `write_code_quality`.
+Pure except for `write_code_quality`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from harness.results.acknowledge import fits
 from harness.results.catalogue import Key
 from harness.results.check import NO_RUN, Checked, Held
 
-#: What fails: what is worse; also what changed in a metric without a better side; also what is better.
+#: What fails: worse results; also changes of metrics without a better direction; also improvements.
 Only = Literal["worse", "change", "any"]
-#: So many metrics of a failure are named, the worst first.
+#: Number of metrics that a failure names, worst first.
 NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """All alarms of one variant, as one: they mostly have one cause. The worst first."""
+    """All alarms of one variant, worst first, as one failure, because they mostly have one cause."""
 
     experiment: str
     variant: str
@@ -37,24 +37,24 @@ class Failure:
 
     @property
     def title(self) -> str:
-        """The experiment and the variant."""
+        """Return the experiment and the variant."""
         return f"{self.experiment}, {self.variant}"
 
     @property
     def metrics(self) -> list[list[Held]]:
-        """The alarms of each metric, a run each: the worst run first, the worst metric first."""
+        """Return the alarms of each metric by run: the worst run first, the worst metric first."""
         return _grouped(self.alarms, lambda one: one.key)
 
     @property
     def words(self) -> str:
-        """One line: the worst metric, and how many there are."""
+        """Return one line: the worst metric, and the number of metrics."""
         first, *others = self.metrics
         more = f"; {len(others)} more metric(s) with it" if others else ""
         return f"{first[0].key.title()}: {_worst(first)}{more}"
 
     @property
     def lines(self) -> list[str]:
-        """The worst metrics, a line each."""
+        """Return the worst metrics, one line each."""
         shown = [
             f"{one[0].verdict:>12}  {self.title}: {one[0].key.title()}: {_worst(one)}" for one in self.metrics[:NAMED]
         ]
@@ -67,7 +67,7 @@ def _worst(alarms: Sequence[Held]) -> str:
 
 
 def _grouped(held: Iterable[Held], by: Callable[[Held], object]) -> list[list[Held]]:
-    """Those that are alike together, in the order in which they come."""
+    """Group equal items, in order of first occurrence."""
     found: dict[object, list[Held]] = {}
     for one in held:
         found.setdefault(by(one), []).append(one)
@@ -79,7 +79,7 @@ def _title(held: Held) -> str:
 
 
 def good_lines(found: Checked) -> list[str]:
-    """What is better or has changed for good, a line a metric, five of a variant at most."""
+    """Return improvements and intended changes, one line per metric, at most five per variant."""
     good = [one for one in found.held if one.verdict == "better" or one.words.startswith("changed from")]
     out = []
     for own in _grouped([one for one in good if not one.alarm], _title):
@@ -93,7 +93,7 @@ def good_lines(found: Checked) -> list[str]:
 
 
 def failures(found: Checked) -> list[Failure]:
-    """The alarms by variant, the worst variant first."""
+    """Return the alarms by variant, the worst variant first."""
     groups = [sorted(own, key=_severity, reverse=True) for own in _grouped(found.alarms, _title)]
     made = [Failure(own[0].experiment, own[0].variant, tuple(own)) for own in groups]
     return sorted(made, key=lambda failure: _severity(failure.alarms[0]), reverse=True)
@@ -102,20 +102,20 @@ def failures(found: Checked) -> list[Failure]:
 def _severity(held: Held) -> tuple[bool, float]:
     """Return the sort key of a result by severity.
 
-    Results that are worse come before changes of metrics without a better side; then the relative distance from what is
-    recorded counts. A missing value and a change from 0 are farthest.
+    Worse results come before changes of metrics without a better direction; then the relative distance from the
+    recorded value counts. A missing value and a change from 0 are farthest.
     """
     apart = held.value / held.recorded if held.value is not None and held.recorded else 0.0
     return held.verdict != "changed", abs(math.log(apart)) if apart > 0 else math.inf
 
 
 def narrowed(found: Checked, *, metrics: Sequence[str] = (), tolerance: float = 0.0, only: Only = "change") -> Checked:
-    """The outcome as the call wants it judged.
+    """Return the outcome restricted by the options of the call.
 
-    ``metrics``: patterns (``*``, ``?``) of those that count; none: all. ``tolerance``: a difference of at most this
-    part of what is recorded is fine.
+    ``metrics``: patterns (``*``, ``?``) of metrics that count; none: all. ``tolerance``: a difference of at most this
+    fraction of the recorded value is fine.
     """
-    # A run that is missing or unknown lacks every metric.
+    # A run that is missing or unknown has no metrics.
     held = [
         one
         for one in found.held
@@ -125,20 +125,20 @@ def narrowed(found: Checked, *, metrics: Sequence[str] = (), tolerance: float = 
 
 
 def unfitting(keys: Iterable[Key], patterns: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """The patterns that no metric fits, each with the names nearest to it, three at most."""
+    """Return the patterns that match no metric, each with at most three similar names."""
     names = list(dict.fromkeys(key.text() for key in keys))
     return [(one, _nearest(one, names)) for one in patterns if not any(fits(one, name) for name in names)]
 
 
 def require_fitting(keys: Iterable[Key], patterns: Sequence[str]) -> None:
-    """Raises CallError for a pattern of ``--metrics`` that no metric fits."""
+    """Raise CallError for a pattern of ``--metrics`` that matches no metric."""
     for pattern, near in unfitting(keys, patterns):
         hint = f"did you mean {', '.join(near)}?" if near else "`--json` lists the names of all metrics"
         raise CallError(f"no metric fits {pattern[:80]!r}", where="--metrics", hint=hint)
 
 
 def _nearest(pattern: str, names: Sequence[str]) -> list[str]:
-    """Names that contain the pattern's text come first, then those spelt much like it."""
+    """Return names that contain the pattern's text first, then names of similar spelling."""
     word = pattern.removeprefix("queues.").strip("*?").lower()  # as the reference has a queue's metric
     within = [name for name in names if word and word in name.lower()]
     return list(dict.fromkeys([*within, *get_close_matches(word[:100], names, 3)]))[:3]
@@ -160,22 +160,22 @@ def _as_wanted(held: Held, tolerance: float, only: Only) -> Held:
 
 
 def judged(found: Checked) -> str:
-    """How much was judged, in a line."""
+    """Describe in one line how much was judged."""
     left = sum(one.verdict == "not judged" for one in found.held)
     return f"judged {len(found.held) - left} of {len(found.held)} metrics" + (f"; {left} not judged" if left else "")
 
 
 def github(found: Checked, place: str, link: str = "") -> list[str]:
-    """Workflow commands of GitHub: an error for each failure, and for each run that does not count.
+    """Return GitHub workflow commands: an error for each failure, and for each invalid run.
 
     Parameters
     ----------
     found : Checked
-        What was checked.
+        The result of the check.
     place : str
-        The file that the annotations stand at.
+        The file to which annotations are attached.
     link : str
-        Where a page of the metrics over time is, named in each annotation; empty: nowhere.
+        The address of a page of the metrics over time, included in each annotation; empty: none.
     """
     more = [f"over time: {link}"] if link else []
 
@@ -197,9 +197,9 @@ def _property(text: str) -> str:
 
 
 def code_quality(found: Checked, place: str, link: str = "") -> str:
-    """GitLab's Code Quality report (JSON): an issue for each failure, and for each run that does not count.
+    """Return GitLab's Code Quality report (JSON): an issue for each failure, and for each invalid run.
 
-    A fingerprint is of the variant alone, so that the same failure is one issue from commit to commit. ``link``: as in
+    A fingerprint depends only on the variant, so the same failure stays one issue across commits. ``link``: as in
     `github`.
     """
     more = f" (over time: {link})" if link else ""
@@ -222,5 +222,5 @@ def code_quality(found: Checked, place: str, link: str = "") -> str:
 
 
 def write_code_quality(found: Checked, place: str, path: Path, link: str = "") -> None:
-    """Writes GitLab's report, whole or not at all. Raises InputError when the disk refuses."""
+    """Write GitLab's report atomically. Raises InputError if the disk refuses."""
     write_output(path, code_quality(found, place, link) + "\n", hint="choose another --code-quality FILE")

@@ -1,4 +1,4 @@
-"""A check's outcome as JUnit XML, which CI servers show: one suite a run, one case a metric.
+"""A check's outcome as JUnit XML, which CI servers show: one suite per run, one case per metric.
 
 Each metric beyond its bound fails. The worst one of a variant names the others.
 """
@@ -15,7 +15,7 @@ from harness.base.outputs import write_output
 from harness.results.check import Checked, Held
 from harness.results.judged import Failure, failures
 
-#: What XML 1.0 does not allow.
+#: Characters that XML 1.0 does not allow.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -28,7 +28,7 @@ def _case(held: Held, worst: dict[int, Failure], link: str) -> list[str]:
     begin = f'    <testcase classname={_attr(name)} name={_attr(held.key.text())} time="0"'
     if held.alarm:
         failed = worst.get(id(held))
-        # The worst metric of a variant names all of them; each of the others fails in its own words.
+        # The worst metric of a variant names all of them; each of the others fails with its own text.
         words = failed.words if failed is not None else f"part of the failure of {held.variant}: {held.words}"
         lines = [f"{held.run}: {words}", *(failed.lines if failed is not None else ())]
         lines += [f"over time: {link}"] if link else []
@@ -41,7 +41,7 @@ def _case(held: Held, worst: dict[int, Failure], link: str) -> list[str]:
 
 
 def junit(checked: Checked, link: str = "") -> str:
-    """The XML document. ``link``: where a page of the metrics over time is, named in each failure."""
+    """Return the XML document. ``link``: the address of a page of the metrics over time, included in each failure."""
     worst = {id(failure.alarms[0]): failure for failure in failures(checked)}
     suites: dict[str, list[Held]] = {}
     for held in checked.held:
@@ -81,16 +81,16 @@ def _counts(cases: Sequence[Held]) -> tuple[int, int, int]:
 
 
 def write_junit(checked: Checked, path: Path, link: str = "") -> None:
-    """Writes the document, whole or not at all.
+    """Write the document atomically.
 
-    Raises InputError when the disk refuses.
+    Raises InputError if the disk refuses.
     """
     write_output(path, junit(checked, link), hint="choose another --junit FILE")
 
 
 @dataclass(frozen=True, slots=True)
 class OneCase:
-    """A case that is no recorded metric. ``words``: what was found; ``kind``: of a failure."""
+    """A case that is not a recorded metric. ``words``: what was found; ``kind``: type of the failure."""
 
     classname: str
     name: str
@@ -99,7 +99,7 @@ class OneCase:
     kind: str = "failed"
 
     def lines(self) -> list[str]:
-        """As XML."""
+        """Return the case as XML lines."""
         begin = f'    <testcase classname={_attr(self.classname)} name={_attr(self.name)} time="0"'
         if self.passed:
             return [begin + "/>"]
@@ -111,7 +111,7 @@ class OneCase:
 def write_cases(name: str, suite: str, cases: Sequence[OneCase], path: Path) -> None:
     """Write cases as one suite.
 
-    Raises InputError when the disk refuses.
+    Raises InputError if the disk refuses.
     """
     failed = sum(not one.passed for one in cases)
     counts = f'tests="{len(cases)}" failures="{failed}" errors="0" skipped="0" time="0"'

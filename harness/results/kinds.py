@@ -1,4 +1,4 @@
-"""The experiment types: by the value of ``kind:`` in an experiment file, which is stored in each run's ``run.json``."""
+"""The experiment types, by the value of ``kind:`` in an experiment file, which each run's ``run.json`` also stores."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from harness.base.extensions import Registry, load
 
 __all__ = ["BY_KEY", "KINDS", "load"]
 
-#: ``kind:`` -> where its `harness.experiments.kind.Kind` is (module:NAME). All are of extensions: a file without
+#: ``kind:`` -> location of its `harness.experiments.kind.Kind` (module:NAME). All come from extensions: a file without
 #: ``kind:`` is an experiment on a YARN cluster, unless it has one of the keys in `BY_KEY`.
 KINDS = Registry({}, "experiment_types")
 
-#: A top-level key of a file without ``kind:`` -> where the experiment type of files that have the key is.
+#: A top-level key of a file without ``kind:`` -> location of the experiment type that files with this key have.
 BY_KEY = Registry({}, "experiment_keys")

@@ -1,7 +1,7 @@
 """The papers' measures over recorded curves: fairness degree, sharing benefit and loss, slowdown. Arithmetic only.
 
-Curves are arrays over sample times; what is stored where is harness.results.store's business, and what stands in a
-summary harness.results.summary's. docs/how-results-are-computed.md defines each measure in words.
+Curves are arrays over sample times. harness.results.store writes files, harness.results.summary builds summaries.
+docs/how-results-are-computed.md defines each measure in words.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ LOSS_THRESHOLD = -0.01
 
 
 def fairness_degree(accumulated: ArrayLike, due: ArrayLike) -> Floats:
-    """rho_i(t) of LTYARN eq. (3): what a queue got over what it would have got alone; 1 while nothing was due.
+    """Return rho_i(t) of LTYARN eq. (3): what a queue got / what it would have got alone; 1 while nothing was due.
 
     Parameters
     ----------
@@ -35,13 +35,13 @@ def fairness_degree(accumulated: ArrayLike, due: ArrayLike) -> Floats:
 
 
 def sharing_benefit_and_loss(rho: ArrayLike) -> tuple[Floats, Floats]:
-    """Psi(t) and Omega(t) of LTYARN eqs. (4) and (5) from rho (times, queues): two arrays (times,)."""
+    """Return Psi(t) and Omega(t) of LTYARN eqs. (4) and (5) from rho (times, queues): two arrays (times,)."""
     excess = np.asarray(rho, dtype=np.float64) - 1.0
     return np.maximum(excess, 0.0).sum(axis=-1), np.minimum(excess, 0.0).sum(axis=-1)
 
 
 def integral(time_s: ArrayLike, values: ArrayLike) -> float:
-    """Integral over time by the trapezoid rule (the curves are continuous); 0 for fewer than two samples."""
+    """Integrate over time by the trapezoid rule (the curves are continuous); 0 for fewer than two samples."""
     t, v = np.asarray(time_s, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if len(t) < 2:
         return 0.0
@@ -50,7 +50,7 @@ def integral(time_s: ArrayLike, values: ArrayLike) -> float:
 
 
 def time_mean(time_s: ArrayLike, values: ArrayLike) -> float:
-    """Mean over time (trapezoid rule); the value itself for one sample, 0 for none."""
+    """Return the mean over time (trapezoid rule); the value itself for one sample, 0 for none."""
     t, v = np.asarray(time_s, dtype=np.float64), np.asarray(values, dtype=np.float64)
     if len(t) == 0:
         return 0.0
@@ -60,13 +60,16 @@ def time_mean(time_s: ArrayLike, values: ArrayLike) -> float:
 
 
 def last_loss_s(time_s: ArrayLike, loss: ArrayLike) -> float:
-    """The last sample's time with a sharing loss degree below -0.01; 0 when there is none."""
+    """Return the last sample's time with a sharing loss degree below -0.01; 0 if there is none."""
     late = np.flatnonzero(np.asarray(loss, dtype=np.float64) < LOSS_THRESHOLD)
     return float(np.asarray(time_s, dtype=np.float64)[late[-1]]) if len(late) else 0.0
 
 
 def until(time_s: ArrayLike, end_s: float) -> int:
-    """How many samples lie at or before `end_s`, plus the next one if none falls on it (curves end flat)."""
+    """Return how many samples are at or before `end_s`, plus the next one if none is exactly there.
+
+    Curves end flat.
+    """
     t = np.asarray(time_s, dtype=np.float64)
     count = int(np.searchsorted(t, end_s, side="right"))
     if count == 0 or (t[count - 1] < end_s and count < len(t)):
@@ -75,9 +78,9 @@ def until(time_s: ArrayLike, end_s: float) -> int:
 
 
 def percentile(values: ArrayLike, percent: float) -> float | None:
-    """Percentile with linear interpolation between the closest ranks; None without values.
+    """Return a percentile with linear interpolation between the closest ranks; None without values.
 
-    `numpy.percentile` to the last bit, without the tenth of a millisecond that it takes for a few values.
+    Equals `numpy.percentile` to the last bit, without its overhead of a tenth of a millisecond for a few values.
     """
     found = np.sort(np.asarray(values, dtype=np.float64))
     if len(found) == 0:
@@ -91,13 +94,13 @@ def percentile(values: ArrayLike, percent: float) -> float | None:
 
 
 def mean(values: ArrayLike) -> float | None:
-    """Arithmetic mean; None without values. Summed exactly, so that the order of jobs does not matter."""
+    """Return the arithmetic mean; None without values. Summed exactly, so that the order of jobs does not matter."""
     found = np.asarray(values, dtype=np.float64)
     return math.fsum(found.tolist()) / len(found) if len(found) else None
 
 
 def expected_s(duration: Duration) -> float:
-    """The mean of a distribution of task durations, in seconds."""
+    """Return the mean of a distribution of task durations, in seconds."""
     if duration.kind == "lognormal":
         return math.exp(duration.mu + duration.sigma**2 / 2)
     if duration.kind == "uniform":
@@ -109,18 +112,18 @@ def expected_s(duration: Duration) -> float:
 
 
 def _at_once(demand: Resource, room: Resource) -> int:
-    """How many containers fit into the room; at least one."""
+    """Return how many containers fit into the available resources; at least one."""
     limits = [have // need for need, have in ((demand.memory_mb, room.memory_mb), (demand.vcores, room.vcores)) if need]
     return max(1, min(limits, default=1))
 
 
 def ideal_alone_s(job: JobSpec, capacity: Resource) -> float:
-    """How long a job would take alone on the whole, empty cluster, tasks at their expected durations: seconds.
+    """Return how long a job would take alone on the empty cluster, with expected task durations, seconds.
 
     Stage by stage in waves: ceil(tasks / containers that fit beside the AM) x mean duration; a stage begins when the
-    part ``slow_start`` of the stages before it has ended and ends no earlier than they do. Spark: its executors' slots
-    at once. A service, or a job that was killed: its lifetime. No scheduling delays, no stragglers: the denominator of
-    `slowdown`.
+    fraction ``slow_start`` of the stages before it has ended, and ends no earlier than they do. Spark: all slots of its
+    executors at once. A service, or a killed job: its lifetime. Without scheduling delays and stragglers. This is the
+    denominator of `slowdown`.
     """
     if job.kind == "service" or job.lifetime_s is not None:
         return job.lifetime_s or 0.0
@@ -144,7 +147,7 @@ def ideal_alone_s(job: JobSpec, capacity: Resource) -> float:
 
 
 def slowdown(completion_s: float, alone_s: float) -> float:
-    """Completion time over the job's ideal time alone (`ideal_alone_s`); NaN when either is unknown or 0."""
+    """Return completion time / the job's ideal time alone (`ideal_alone_s`); NaN if either is unknown or 0."""
     if not (math.isfinite(completion_s) and alone_s > 0):
         return math.nan
     return completion_s / alone_s

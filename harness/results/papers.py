@@ -2,8 +2,9 @@
 
 Soft fairness, discrimination, progress share; and Armada's fairness error.
 
-They are computed for every policy alike, so that policies of different papers can be compared; a queue is QKnober's
-user, FAWKES' MR-cluster, HotCloud's job. docs/how-results-are-computed.md defines the terms.
+They are computed for every policy in the same way, so that policies of different papers can be compared. A queue
+corresponds to QKnober's user, FAWKES' MR-cluster and HotCloud's job. docs/how-results-are-computed.md defines the
+terms.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from harness.results.metrics import Floats
 if TYPE_CHECKING:
     from harness.sim.setup import Samples
 
-#: A queue counts as below its share when it holds less than this part of it: a share is filled with whole containers
-#: (29 of 29.5 on the papers' cluster), which come back at heartbeats.
+#: A queue counts as below its share if it holds less than this fraction of it, because a share is filled with whole
+#: containers (29 of 29.5 on the papers' cluster), which are replaced at heartbeats.
 BELOW = 0.95
-#: Of what is pending at least this part counts in a mean demand, so that a full cluster learns what a queue is like.
+#: At least this fraction of pending demand counts in a mean demand, so that demands are known even on a full cluster.
 _LEAST_PENDING = 1e-6
 
 
 class Curves:
     """The leaves over time as fractions of the cluster: arrays (samples, queues[, resources: memory, vcores]).
 
-    ``span_s`` (samples,): how long each sample speaks for. ``weight`` (queues,): entitlements, their sum 1.
+    ``span_s`` (samples,): the time that each sample represents. ``weight`` (queues,): entitlements, their sum 1.
     """
 
     def __init__(self, samples: Samples, columns: Sequence[int], count: int) -> None:
@@ -52,21 +53,24 @@ class Curves:
         self.demand: Floats = np.maximum(np.stack(demand, axis=-1), self.held)
         self.dominant: Floats = self.held.max(axis=-1)
         self.waits: NDArray[np.bool_] = np.any(self.demand > self.held, axis=-1)
-        # A queue of weight 0 is entitled to nothing: whatever it holds is not compared.
+        # A queue of weight 0 is entitled to nothing: what it holds is not compared.
         self.level: Floats = np.divide(
             self.dominant, self.weight, out=np.zeros_like(self.dominant), where=self.weight > 0
         )
 
 
 def _mean(span_s: Floats, values: Floats, where: Any = True) -> float | None:
-    """The mean over time of a step function, over the samples in which a condition holds; None when it never does."""
+    """Return the mean over time of a step function, over samples where a condition holds; None if it never holds."""
     spans = np.where(where, span_s, 0.0)
     total = math.fsum(spans.tolist())
     return math.fsum((spans * np.where(spans > 0, values, 0.0)).tolist()) / total if total > 0 else None
 
 
 def _gaps(curves: Curves) -> tuple[Floats, NDArray[np.bool_]]:
-    """The largest s_i / w_i above the lowest of a queue that waits, by sample; in which samples some queue waits."""
+    """Return the largest s_i / w_i above the lowest of a waiting queue, by sample.
+
+    And the samples with a waiting queue.
+    """
     lowest = np.where(curves.waits, curves.level, math.inf).min(axis=1)
     contended = np.isfinite(lowest)
     return np.maximum(curves.level.max(axis=1) - np.where(contended, lowest, 0.0), 0.0), contended
@@ -76,7 +80,7 @@ def soft_fairness(curves: Curves) -> float | None:
     """Return the soft fairness degree (QKnober, eq. 12).
 
     The time mean, while some queue waits, of the largest s_i / w_i above the lowest of a queue that waits. s_i:
-    dominant share. None when nobody ever waits.
+    dominant share. None if no queue ever waits.
     """
     if not curves.level.size:
         return None
@@ -87,8 +91,8 @@ def soft_fairness(curves: Curves) -> float | None:
 def soft_fairness_p95(curves: Curves) -> float | None:
     """Return the soft fairness degree that is exceeded in 5 % of the time in which some queue waits.
 
-    Eq. 12 and Theorem 1 bound the largest difference, so theta compares with this one. The largest of all would be of
-    the moment when a job with nothing yet meets a full cluster: tasks here are not taken back, as the theorem's are.
+    Eq. 12 and Theorem 1 bound the largest difference, so theta is compared with this percentile. The true maximum
+    occurs when a job without resources meets a full cluster, because tasks here are not preempted as in the theorem.
     """
     if not curves.level.size:
         return None
@@ -104,7 +108,7 @@ def soft_fairness_p95(curves: Curves) -> float | None:
 def theorem_1(curves: Curves, rho: float) -> float | None:
     """Return the time mean, while some queue waits, of Theorem 1's bound theta at this knob.
 
-    It uses mean demands (C2): what each queue holds, and as much of what it waits for as fits into what is idle.
+    It uses mean demands (C2): what each queue holds, plus as much of its pending demand as fits into idle resources.
     """
     if not curves.level.size:
         return None
@@ -126,10 +130,10 @@ def theorem_1(curves: Curves, rho: float) -> float | None:
 
 
 def adjusted_shares(weight: Floats, demand: Floats) -> Floats:
-    """Return each queue's fair share where what others do not ask for is redistributed, as Armada defines it.
+    """Return each queue's fair share after redistribution of others' unused shares, as Armada defines it.
 
-    Shares follow the weights (queues,), nobody above its demand (samples, queues); redistributed five times or until
-    less than a hundredth is left over.
+    Shares follow the weights (queues,), limited by the demand (samples, queues). Redistribution is repeated five times,
+    or until less than a hundredth is left.
     """
     share = np.zeros(demand.shape)
     open_ = np.broadcast_to(np.asarray(weight, dtype=np.float64), demand.shape).copy()
@@ -147,10 +151,10 @@ def adjusted_shares(weight: Floats, demand: Floats) -> Floats:
 
 
 def fairness_error(curves: Curves) -> float | None:
-    """Return Armada's fairness error, in parts of the cluster.
+    """Return Armada's fairness error, as a fraction of the cluster.
 
-    The time mean, while some queue waits, of what queues have less than their adjusted fair share, summed. None when
-    nobody ever waits.
+    It is the time mean, while some queue waits, of the sum of queues' shortfalls from their adjusted fair shares. None
+    if no queue ever waits.
     """
     share = adjusted_shares(curves.weight, curves.demand.max(axis=-1))
     short = np.maximum(share - curves.dominant, 0.0).sum(axis=1)
@@ -160,16 +164,16 @@ def fairness_error(curves: Curves) -> float | None:
 def discrimination_s(curves: Curves) -> list[float]:
     """Return D_i of each queue over the whole run (FAWKES, eqs. 1 and 2), in seconds of the whole cluster.
 
-    The integral of (held part of the cluster - w_i), with the entitlement as the weight w_i.
+    It is the integral of (held fraction of the cluster - w_i), with the entitlement as the weight w_i.
     """
     gained = (curves.dominant - curves.weight[None, :]) * curves.span_s[:, None]
     return [math.fsum(column.tolist()) for column in gained.T]
 
 
 def progress_share(curves: Curves, queue: int) -> dict[str, float | None]:
-    """Return a queue's progress share (HotCloud 2011) on nodes of one type, where it is its part of the cluster.
+    """Return a queue's progress share (HotCloud 2011) on nodes of one type, where it is its fraction of the cluster.
 
-    The mean while it wants anything, and the part of its waiting time in which it has less than its share.
+    Returns the mean while it wants anything, and the fraction of its waiting time in which it has less than its share.
     """
     wants = np.any(curves.demand[:, queue] > 0, axis=-1)
     below = (curves.dominant[:, queue] < BELOW * curves.weight[queue]).astype(np.float64)
@@ -180,7 +184,7 @@ def progress_share(curves: Curves, queue: int) -> dict[str, float | None]:
 
 
 def measures(curves: Curves, queues: Sequence[str]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """What goes into a summary: of the whole run, and by queue."""
+    """Return the values for a summary: of the whole run, and by queue."""
     gained = discrimination_s(curves)
     whole = {
         "soft_fairness": soft_fairness(curves),
@@ -195,9 +199,9 @@ def measures(curves: Curves, queues: Sequence[str]) -> tuple[dict[str, Any], dic
 
 
 def cost_dollars(groups: Sequence[Mapping[str, Any]], end_s: float) -> float | None:
-    """What the nodes cost from their start to the end of the run, each billed by the started hour (HotCloud 2011).
+    """Return the cost of the nodes from their start to the end of the run, billed per started hour (HotCloud 2011).
 
-    ``groups``: `count`, `join_s`, `leave_s`, `price_hour` of an experiment's node groups; None when a price is missing.
+    ``groups``: `count`, `join_s`, `leave_s`, `price_hour` of an experiment's node groups; None if a price is missing.
     """
     total = 0.0
     for group in groups:

@@ -1,7 +1,7 @@
 """``phases.json`` of a run directory: each number of its summary in every phase of heartbeats and control.
 
-`yarnfair replay` writes it: what it foretells is the mean over the phases, with the smallest and the largest of them as
-its band. The directory's tables and ``summary.json`` are of one phase.
+`yarnfair replay` writes it: a prediction is the mean over the phases, with the smallest and the largest value as its
+band. The directory's tables and ``summary.json`` are of one phase.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from harness.base.files import plain, read_whole, write_text
 from harness.results.comparison import found_at
 
 FILE = "phases.json"
-#: What depends on the machine's clock.
+#: Numbers that depend on the machine's clock.
 _NOT_KEPT = "wall_s"
-#: Some 10,000 queues in twenty phases have 60 MB.
+#: Maximum size: some 10,000 queues in twenty phases take 60 MB.
 _MOST_BYTES = 1 << 30
 
 
@@ -28,35 +28,38 @@ _MOST_BYTES = 1 << 30
 class Phases:
     """The summaries of one variant, phase by phase; the k-th of each variant has the same phase.
 
-    ``mean``, ``low``, ``high`` are built as a summary is; a number that some phase has not is None.
+    ``mean``, ``low``, ``high`` have the form of a summary; a number that is missing in some phase is None.
     """
 
     count: int
-    #: As a summary, with a list in place of each number.
+    #: In the form of a summary, with a list in place of each number.
     figures: Mapping[str, Any]
 
     @cached_property
     def mean(self) -> dict[str, Any]:
-        """Each figure's mean over the phases."""
+        """Return each number's mean over the phases."""
         return each(self.figures, mean_of)
 
     @cached_property
     def low(self) -> dict[str, Any]:
-        """Each figure's smallest value."""
+        """Return each number's smallest value."""
         return each(self.figures, min)
 
     @cached_property
     def high(self) -> dict[str, Any]:
-        """Each figure's largest value."""
+        """Return each number's largest value."""
         return each(self.figures, max)
 
     def span(self, *keys: str) -> tuple[float, float] | None:
-        """The smallest and the largest; None where the number is not known in every phase."""
+        """Return the smallest and the largest value; None if the number is not known in every phase."""
         low, high = (found_at(found, keys) for found in (self.low, self.high))
         return None if low is None or high is None else (low, high)
 
     def changes(self, other: Phases, *keys: str) -> list[float] | None:
-        """By which part a number is more than the other's, phase by phase; None where it is not known or is 0."""
+        """Return the relative difference from the other's number, phase by phase.
+
+        None if it is unknown or the base is 0.
+        """
         pairs = (found_at(self.figures, keys), found_at(other.figures, keys))
         if not all(isinstance(values, list) and None not in values for values in pairs) or self.count != other.count:
             return None
@@ -64,12 +67,12 @@ class Phases:
 
     @property
     def said(self) -> str:
-        """What figures with brackets are."""
+        """Return the explanation of values with brackets."""
         return f"means of {self.count} phases of heartbeats and control (smallest to largest)"
 
 
 def span(phases: Phases | None, *keys: str) -> tuple[float, float] | None:
-    """`Phases.span`; None where there are no phases."""
+    """Return `Phases.span`; None if there are no phases."""
     return None if phases is None else phases.span(*keys)
 
 
@@ -80,7 +83,7 @@ def write_phases(folder: Path, summaries: Sequence[Mapping[str, object]]) -> Non
 
 
 def read_phases(folder: Path) -> Phases | None:
-    """Of a run directory; None where it has none. Raises InputError for a damaged file."""
+    """Read a run directory's file; None if it has none. Raises InputError for a damaged file."""
     path = folder / FILE
     if not path.exists():
         return None
@@ -121,7 +124,7 @@ def _sound(figures: Mapping[str, object], count: int) -> bool:
 
 
 def each(figures: Mapping[str, Any], of: Callable[[Sequence[float]], Any]) -> dict[str, Any]:
-    """What ``of`` makes of each list of numbers (`listed`); None where a number is not known everywhere."""
+    """Apply ``of`` to each list of numbers (`listed`); None if a number is not known everywhere."""
     return {
         key: each(value, of) if isinstance(value, Mapping) else None if None in value else of(value)
         for key, value in figures.items()
@@ -129,5 +132,5 @@ def each(figures: Mapping[str, Any], of: Callable[[Sequence[float]], Any]) -> di
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """The mean. A count that is the same in each phase stays a count."""
+    """Return the mean. A count that is equal in each phase stays an integer."""
     return values[0] if min(values) == max(values) else sum(values) / len(values)

@@ -1,6 +1,6 @@
-"""Finding run directories and reading what they are and what they measured (not their tables): `find_runs`, `groups`.
+"""Finds run directories and reads their identity and results (not their tables): `find_runs`, `groups`.
 
-A group is a set of repeats of one thing under one label; a contest is a set of groups that are comparable.
+A group is a set of repeats of one thing under one label; a contest is a set of comparable groups.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from harness.policies.registry import POLICIES
 from harness.results.catalogue import BENCH, Key, flat
 from harness.results.validity import Invalid, invalidity
 
-#: How far below a given folder run directories are looked for (a campaign: folder/cells/CELL/RUN).
+#: Depth below a given folder to which run directories are searched (a campaign: folder/cells/CELL/RUN).
 DEPTH = 4
 
 
 def without_seed(name: str, seed: int | None) -> str:
-    """A variant's name, or its label on a page, without what tells its seeds apart."""
+    """Return a variant's name, or its label on a page, without the part that distinguishes seeds."""
     return name.removesuffix(f",seed={seed}").removesuffix(f", seed {seed}")
 
 
@@ -34,7 +34,7 @@ def without_seed(name: str, seed: int | None) -> str:
 class RunRecord:
     """One run: its directory (or, for `yarnfair bench`, its file), ``run.json``, ``summary.json``.
 
-    ``damage``: why ``summary.json`` cannot be read; "" when it can.
+    ``damage``: why ``summary.json`` is unreadable; "" if it is readable.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class RunRecord:
 
     @cached_property
     def values(self) -> dict[Key, float]:
-        """Every number of the summary."""
+        """Return every number of the summary."""
         return flat(self.summary)
 
     @property
@@ -61,7 +61,7 @@ class RunRecord:
 
     @property
     def variant(self) -> str:
-        """The policy's name in its experiment, without what tells seeds apart."""
+        """The policy's name in its experiment, without the part that distinguishes seeds."""
         name = self.info.get("variant") or self.info.get("label") or self.path.name
         return without_seed(str(name), self.seed)
 
@@ -71,7 +71,7 @@ class RunRecord:
 
     @property
     def policy(self) -> str:
-        """The policy's name; "" where run.json has none."""
+        """The policy's name; "" if run.json has none."""
         own = self.info.get("policy")
         return own if isinstance(own, str) else str(self._of_policy("name") or "")
 
@@ -88,7 +88,7 @@ class RunRecord:
 
     @property
     def described(self) -> Mapping[str, Any]:
-        """Its experiment as it was resolved; empty where run.json does not hold it."""
+        """The resolved experiment; empty if run.json does not have it."""
         found = self.info.get("experiment")
         return found if isinstance(found, Mapping) else {}
 
@@ -104,7 +104,7 @@ class RunRecord:
 
     @property
     def backend(self) -> str:
-        """Where it ran: the backend, or the name that a campaign has for the cluster."""
+        """Where it ran: the backend, or the campaign's name of the cluster."""
         return str(self.info.get("place") or self.info.get("backend") or "sim")
 
     @property
@@ -122,18 +122,18 @@ class RunRecord:
 
     @property
     def deterministic(self) -> bool:
-        """Whether the same seed gives the same figures: on the simulator."""
+        """Return whether the same seed gives the same results: on the simulator."""
         return self.backend == "sim"
 
     def invalid(self) -> Invalid | None:
-        """Return why the figures of this run do not count; None for a valid run (harness.results.validity)."""
+        """Return why the results of this run do not count; None for a valid run (harness.results.validity)."""
         return invalidity(self.info, self.summary, damage=self.damage)
 
 
 def find_runs(path: Path) -> list[Path]:
-    """The run directories at or below a path, sorted by path; a file is a bench's.
+    """Return the run directories at or below a path, sorted by path; a file is a result of `yarnfair bench`.
 
-    Raises InputError when there is none.
+    Raises InputError if there is none.
     """
     if path.is_file() and path.name != "run.json":
         return [path]
@@ -142,7 +142,7 @@ def find_runs(path: Path) -> list[Path]:
     if (path / "run.json").is_file():
         return [path]
     found: list[Path] = []
-    # A folder that may not be read holds no runs of ours.
+    # A folder without read permission has no runs of ours.
     for folder, below, files in os.walk(path, followlinks=True):
         depth = len(Path(folder).relative_to(path).parts)
         ends = "run.json" in files
@@ -156,7 +156,7 @@ def find_runs(path: Path) -> list[Path]:
 
 
 def run_info(folder: Path) -> dict[str, Any]:
-    """What ``run.json`` of a run directory says. InputError when it is none, or damaged."""
+    """Return the content of a run directory's ``run.json``. Raises InputError if it is missing or damaged."""
     if not (folder / "run.json").exists():
         raise InputError(
             "not a run directory (it has no run.json)",
@@ -167,9 +167,9 @@ def run_info(folder: Path) -> dict[str, Any]:
 
 
 def decision_lines(folder: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:
-    """The lines of a run's ``decisions.jsonl``, each with what it says; None: it cannot be read.
+    """Yield the lines of a run's ``decisions.jsonl``, each with its document; None: the line is unreadable.
 
-    The last line of a run that goes on, or was broken off, may be half written. InputError when the disk refuses.
+    The last line of a running or interrupted run may be incomplete. Raises InputError if the disk refuses.
     """
     path = folder / "decisions.jsonl"
     if not path.exists():
@@ -194,10 +194,10 @@ def kind_of(decision: Mapping[str, object]) -> str:
 
 
 def read_run(path: Path) -> RunRecord:
-    """One run directory, or one file that `yarnfair bench --json` has printed.
+    """Read one run directory, or one file of `yarnfair bench --json`.
 
-    A damaged ``summary.json`` makes the run invalid. Raises InputError when the path is neither, or when ``run.json``
-    is damaged.
+    A damaged ``summary.json`` makes the run invalid. Raises InputError if the path is neither, or ``run.json`` is
+    damaged.
     """
     if path.is_file():
         return _read_bench(path)
@@ -230,7 +230,7 @@ def _read_bench(path: Path) -> RunRecord:
 
 
 def read_runs(paths: Iterable[Path]) -> list[RunRecord]:
-    """All runs at or below the paths, each once, in the order of the paths."""
+    """Read all runs at or below the paths, each once, in the order of the paths."""
     unique: dict[Path, Path] = {}
     for path in paths:
         for found in find_runs(path):
@@ -247,14 +247,14 @@ class Group:
 
     @cached_property
     def seeds(self) -> dict[tuple[int, int], RunRecord] | None:
-        """Runs by seed and repeat; None when a run has no seed or two have the same."""
+        """Return runs by seed and repeat; None if a run has no seed or two have the same."""
         found = {(run.seed, run.repeat): run for run in self.runs if run.seed is not None}
         return found if len(found) == len(self.runs) else None
 
 
 @dataclass(frozen=True)
 class Contest:
-    """Groups that are held against each other, the first being the reference. ``title`` is what they have in common."""
+    """Groups to be compared, of which the first is the reference. ``title`` is what they have in common."""
 
     title: str
     groups: Sequence[Group]
@@ -262,14 +262,14 @@ class Contest:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the arguments of a comparison stand for: contests, and remarks on what was left out."""
+    """The meaning of a comparison's arguments: contests, and remarks on what was left out."""
 
     contests: Sequence[Contest]
     remarks: Sequence[str] = field(default_factory=tuple)
 
 
 def _argument(text: str) -> tuple[str | None, list[Path]]:
-    """``label=glob`` or a path. A path that exists is a path, whatever it is called."""
+    """Parse ``label=glob`` or a path. An existing path is a path, whatever its name."""
     label, equals, pattern = text.partition("=")
     labelled = bool(label and equals) and "/" not in label
     if Path(text).exists() or not (labelled or glob.has_magic(text)):
@@ -282,22 +282,21 @@ def _argument(text: str) -> tuple[str | None, list[Path]]:
 
 
 def groups(arguments: Sequence[str | Group], reference: str | None = None) -> Chosen:
-    """What ``compare``'s arguments stand for.
+    """Resolve the arguments of ``compare``.
 
     Each argument (a run directory, a folder of them, ``label=glob``, or runs that were read already, with their label)
-    brings its runs. When there are several arguments with labels or folders, these are what is compared, variant by
-    variant where they hold several; with one folder its variants are compared with each other. Runs given one by one
-    are grouped by variant.
+    contributes its runs. Several labels or folders are compared with one another, variant by variant if they have
+    several; with a single folder, its variants are compared. Runs given one by one are grouped by variant.
 
-    Raises CallError when there is nothing to compare, RunInvalid when there would be but for runs that do not count,
-    InputError for a missing run.
+    Raises CallError if there is nothing to compare, RunInvalid if this is because of invalid runs, InputError for a
+    missing run.
     """
     sources: dict[str, list[RunRecord]] = {}
     singles: list[RunRecord] = []
     taken: set[Path] = set()
     for argument in arguments:
         if isinstance(argument, Group):
-            # Runs that came before are not held against themselves.
+            # Runs that were given before are not compared with themselves.
             own = [run for run in argument.runs if run.path.resolve() not in taken]
             taken.update(run.path.resolve() for run in own)
             if own:
@@ -334,7 +333,7 @@ def groups(arguments: Sequence[str | Group], reference: str | None = None) -> Ch
     remarks += [remark for contest in contests if (remark := _of_several_hashes(contest)) is not None]
     if not contests:
         why = "; ".join(remarks[:3])
-        # Runs that do not count are no wrong call.
+        # Invalid runs do not make the call wrong.
         error = CallError if all(run.invalid() is None for runs in sources.values() for run in runs) else RunInvalid
         raise error(
             "fewer than two groups of runs to compare" + (f" ({why})" if why else ""),
@@ -356,7 +355,7 @@ def _unused(name: str, taken: Mapping[str, object], paths: Sequence[Path]) -> st
 
 
 def _by_variant_or_place(runs: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
-    """Runs given one by one: by variant (repeats), or by their own names when all are of one variant."""
+    """Group runs given one by one: by variant (repeats), or by their own names if all have the same variant."""
     found: dict[str, list[RunRecord]] = {}
     apart = _of_several_places(runs)
     for run in runs:
@@ -373,12 +372,12 @@ def _of_several_places(runs: Iterable[RunRecord]) -> bool:
 
 
 def _described(run: RunRecord, apart: bool) -> str:
-    """A variant's name, with its backend where these differ among the runs (``apart``)."""
+    """Return a variant's name, with its backend if backends differ among the runs (``apart``)."""
     return f"{run.variant} on {run.backend}" if apart else run.variant
 
 
 def _of_several_hashes(contest: Contest) -> str | None:
-    """What to say when the runs of a contest are of one name, but not of one experiment."""
+    """Return a remark if the runs of a contest have one name, but different experiments."""
     hashes: dict[str, dict[str, list[str]]] = {}
     for group in contest.groups:
         for run in group.runs:
@@ -415,7 +414,7 @@ def _contests(sources: Mapping[str, Sequence[RunRecord]]) -> list[Contest]:
             variant = _described(run, apart)
             context = [run.experiment] if mixed or not by_label else []
             if not by_label and len(hashes[run.experiment]) > 1:
-                # Runs of one name, but of different experiments, are no repeats of each other.
+                # Runs of one name but different experiments are not repeats of each other.
                 context = [f"{run.experiment} {run.hash[:12] or 'without a hash'}"]
             if by_label and several:
                 context.append(variant)
@@ -427,19 +426,19 @@ def _contests(sources: Mapping[str, Sequence[RunRecord]]) -> list[Contest]:
     ]
 
 
-#: Which variant is the reference when a folder's variants are compared: from what is known to what is new.
+#: Order of candidates for the reference among a folder's variants: from established to new policies.
 _ORDER = ("fair", "static", "drf", "fifo", "naive-hltrf", "ltrf", "hltrf")
 
 
 def _known_first(by: Mapping[str, list[RunRecord]]) -> dict[str, list[RunRecord]]:
-    """Return the reference, and behind it the other variants in the order that tables and pages have."""
+    """Return the reference, followed by the other variants in the order of tables and pages."""
     ordered = sorted(by, key=lambda label: variant_place(by[label][0].policy, by[label][0].mode, label))
     reference = min(ordered, key=lambda label: _as_reference(by[label][0]))
     return {label: by[label] for label in (reference, *ordered)}
 
 
 def _as_reference(run: RunRecord) -> int:
-    """Return how soon a variant is the reference; one that acts from outside or that nobody knows is so last."""
+    """Return the rank of a variant as the reference; outside and unknown policies come last."""
     return _ORDER.index(run.policy) if run.mode == "inside" and run.policy in _ORDER else len(_ORDER)
 
 
@@ -451,7 +450,7 @@ def variant_place(policy: str, mode: str, label: str) -> tuple[int, bool, tuple[
     policy, mode
         The policy's name, and where it acts: ``inside`` or ``outside``.
     label
-        The variant's.
+        The variant's label.
 
     Returns
     -------
@@ -465,7 +464,7 @@ def variant_place(policy: str, mode: str, label: str) -> tuple[int, bool, tuple[
 
 
 def natural(label: str) -> tuple[tuple[int, float, str], ...]:
-    """Return a sort key by which ``t_wait=2`` comes before ``t_wait=10``."""
+    """Return a sort key that puts ``t_wait=2`` before ``t_wait=10``."""
     pieces = re.findall(r"\d+(?:\.\d+)?|[^\d]+", label)
     return tuple((0, float(piece), "") if piece[0].isdecimal() else (1, 0.0, piece) for piece in pieces)
 

@@ -1,6 +1,6 @@
-"""What an experiment's runs say in three sentences: what sharing over time changed for whom, what it cost, what next.
+"""Three sentences on an experiment's runs: what sharing over time changed for whom, its cost, and the next step.
 
-Pure: from summaries to text. Thresholds are here, so that a reader can see why a sentence was chosen.
+Pure: turns summaries into text. The thresholds below decide which sentence is chosen.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from typing import Any
 from harness.base.stats import half_width_95
 from harness.results.catalogue import number
 
-#: A mean completion or an end that differs by less than this part is called the same.
+#: A smaller relative difference of a mean completion or an end counts as the same.
 SAME = 0.02
-#: A sharing loss that differs by less than this part is about the same.
+#: A smaller relative difference of the sharing loss counts as about the same.
 ABOUT = 0.1
-#: A sharing loss that falls by less than this part has not fallen enough to recommend a policy for it.
+#: A smaller relative reduction of the sharing loss is not enough to recommend a policy.
 LESS = 0.2
-#: Below this mean sharing loss a load leaves sharing over time nothing to mend (the threshold of ``last_loss_s``).
+#: Below this mean sharing loss, sharing over time has nothing to improve (the threshold of ``last_loss_s``).
 LITTLE_LOSS = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """One variant: its label, whether its policy gives back what was lent, whether from outside, and its summary.
+    """One variant: its label, whether its policy pays back what was lent, whether it acts from outside, its summary.
 
     ``has_horizon``: whether its horizon was given. ``own``: whether its policy is a user's file. ``seeds``: the summary
-    of each seed (``summary`` is their mean). Of several seeds a change is called one only if the 95 % interval of the
-    mean of the seeds' own changes leaves out 0.
+    of each seed (``summary`` is their mean). With several seeds, a change only counts if the 95 % interval of the mean
+    of the seeds' changes excludes 0.
     """
 
     label: str
@@ -43,10 +43,10 @@ class Ran:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What became of a figure from one variant to another, as a part of what it was.
+    """The relative change of a value from one variant to another.
 
     ``clear``: whether the 95 % interval of the change, ``low`` to ``high`` (over the seeds that both variants have),
-    leaves out 0. With fewer than two such seeds the interval is the change itself, and it counts as clear.
+    excludes 0. With fewer than two such seeds the interval is the change itself, and it counts as clear.
     """
 
     part: float
@@ -56,7 +56,7 @@ class Change:
 
     @property
     def clear(self) -> bool:
-        """Whether its direction is beyond what the seeds differ by."""
+        """Return whether its direction is certain despite the differences between seeds."""
         return self.seeds < 2 or self.low > 0 or self.high < 0
 
 
@@ -76,17 +76,19 @@ def change(before: Ran, after: Ran, value_of: Callable[[Mapping[str, object]], f
 
 
 def completion_of(queue: str) -> Callable[[Mapping[str, Any]], float | None]:
-    """The mean completion time of a queue's jobs, in seconds, as a figure of a summary."""
+    """Return the path in a summary of the mean completion time of a queue's jobs."""
     return lambda summary: number(((summary.get("queues") or {}).get(queue) or {}).get("mean_completion_s"))
 
 
 def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
-    """Three sentences on the runs of experiment ``name``; none without a run that gives back and one that does not.
+    """Return three sentences on the runs of experiment ``name``.
 
-    They are about a user's own policy if there is one. Otherwise they are about the run that gives back with the
-    smallest sharing loss, of those from outside where there are any: that is what a cluster can have. They compare it
-    with the first that does not give back and divides the cluster anew as demand changes; with a fixed partition (no
-    sharing at all) only where there is no other.
+    None without a run that pays back and one that does not.
+
+    They are about a user's own policy if there is one. Otherwise they are about the run that pays back with the
+    smallest sharing loss, preferably among those from outside, because a cluster can use these. They compare it with
+    the first run that does not pay back but divides the cluster by demand; with a fixed partition (no sharing at all)
+    only if there is no other.
     """
     pair = before_and_after(runs)
     if pair is None:
@@ -110,18 +112,18 @@ def before_and_after(runs: Sequence[Ran]) -> tuple[Ran, Ran] | None:
 
 
 def reference(runs: Sequence[Ran]) -> str | None:
-    """The label of the run that others are held against: the first that shares and does not give back."""
+    """Return the label of the reference run: the first that shares and does not pay back."""
     found = _without(runs) or (runs[0] if runs else None)
     return None if found is None else found.label
 
 
 def percent(part: float) -> str:
-    """``16 %``."""
+    """Format a number as ``16 %``."""
     return f"{part * 100:.0f} %"
 
 
 def _cut_off(run: Ran) -> bool:
-    """Whether jobs were left when the run ended. Counts may be means over seeds."""
+    """Return whether jobs were left when the run ended. Counts may be means over seeds."""
     queues = (run.summary.get("queues") or {}).values()
     return any((q.get("jobs") or 0) - q.get("ended", q.get("jobs") or 0) - (q.get("failed") or 0) > 0 for q in queues)
 
@@ -150,9 +152,9 @@ def _loss(run: Ran) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Moved:
-    """Queues whose mean job ends at another time with memory, each as ``Spark (16 %)``, the largest change first.
+    """Queues whose mean completion changes under the long-term policy, as ``Spark (16 %)``, largest change first.
 
-    ``unclear``: those whose seeds do not agree on the direction.
+    ``unclear``: queues whose seeds disagree on the direction.
     """
 
     faster: Sequence[str]
@@ -179,7 +181,7 @@ def _moved(without: Ran, with_memory: Ran) -> _Moved:
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
-    """``A``, ``A and B``, ``A, B, C and 4 more``."""
+    """Format a list as ``A``, ``A and B``, ``A, B, C and 4 more``."""
     shown = [*names[:most], *([f"{len(names) - most} more"] if len(names) > most else [])]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} and {shown[-1]}"
 
@@ -221,7 +223,7 @@ def _cost(without: Ran, with_memory: Ran, moved: _Moved) -> str:
     if slower and _nobody_slower_than_alone(with_memory):
         who += ", but not slower than if each queue had a fixed part of the cluster"
     if moved.unclear:
-        # Else "no queue gets slower" would be more than these seeds can say.
+        # Otherwise "no queue gets slower" would claim more than these seeds can show.
         who = who if slower else "no queue's mean job gets clearly slower"
         who += f"; the seeds do not agree on the direction of {_listed(moved.unclear)}"
     if moved.unknown:
@@ -230,9 +232,9 @@ def _cost(without: Ran, with_memory: Ran, moved: _Moved) -> str:
 
 
 def _nobody_slower_than_alone(run: Ran) -> bool:
-    """Whether each queue's mean job is as fast as under static partitioning.
+    """Return whether each queue's mean job is as fast as under static partitioning.
 
-    False without a static run, and of runs that were cut off: other jobs have ended in them.
+    False without a static run, and for runs that were cut off, because other jobs have ended in them.
     """
     speedups = [own.get("speedup_over_static") for own in (run.summary.get("queues") or {}).values()]
     return bool(speedups) and not _cut_off(run) and all((speedup or 0.0) >= 1 - SAME for speedup in speedups)

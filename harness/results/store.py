@@ -1,10 +1,10 @@
-"""A run directory on disk: opened unfinished, files replaced whole, closed with an exit code. Not what they hold.
+"""A run directory on disk: opened as unfinished, files written atomically, closed with an exit code.
 
-``run.json`` is there from the first moment with ``"exit": null``; every file is written beside its place and moved
-there, so a reader (or a crash, or kill -9) never meets half a file.
+``run.json`` exists from the beginning with ``"exit": null``; every file is written beside its place and renamed, so no
+reader ever sees a partial file, even after a crash or kill -9.
 
-A run that ended keeps its directory until another one has ended in its place: a new run in the same place is written
-beside it (``.NAME.new``) and the two are exchanged when the new one is complete. An interrupted one changes nothing.
+A completed run keeps its directory until another one replaces it: a new run in the same place is written beside it
+(``.NAME.new``), and the two are exchanged when the new one is complete. An interrupted run changes nothing.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from harness.results.commits import commits
 if TYPE_CHECKING:
     import pandas as pd
 
-#: Every file that a run directory may hold; what a new run in the same place removes first.
+#: Every file that a run directory may have; a new run in the same place removes these first.
 FILES = (
     "run.json",
     "summary.json",
@@ -50,24 +50,24 @@ FILES = (
 )
 
 
-#: Exit codes of runs that came to their end: fine, jobs failed, timed out.
+#: Exit codes of completed runs: success, jobs failed, timed out.
 COMPLETE = (0, 4, 5)
-#: What two runs must have in common for one of them to replace the other.
+#: Keys of ``run.json`` that must be equal for one run to replace another.
 _SAME = ("hash", "variant", "backend", "place")
 
 
 def staging_of(path: Path) -> Path:
-    """Where a run is written while an earlier, complete one stands at `path`."""
+    """Return the directory in which a run is written while an earlier, complete one is at `path`."""
     return path.with_name(f".{path.name}.new")
 
 
 def earlier_of(path: Path) -> Path:
-    """Where a valid run is kept that a run which is not valid has replaced."""
+    """Return the directory in which a valid run is kept after an invalid run has replaced it."""
     return path.with_name(f".{path.name}.old")
 
 
 def complete_run(path: Path) -> dict[str, Any] | None:
-    """What ``run.json`` says of a run that came to its end; None where there is none."""
+    """Return ``run.json`` of a completed run; None if there is none."""
     try:
         info = read_json(path / "run.json")
     except InputError:
@@ -76,18 +76,18 @@ def complete_run(path: Path) -> dict[str, Any] | None:
 
 
 def settle(staged: Path, target: Path) -> Path:
-    """Let a run that was written beside its place take it, when it is complete or nothing complete stands there.
+    """Move a run written beside its place into it, if it is complete or the place has no complete run.
 
     Parameters
     ----------
     staged : the run's directory as it was written.
-    target : its place. A valid run (exit 0) that stands there is kept as `earlier_of` it when the new one is not valid;
-        any other one is removed.
+    target : its place. A valid run (exit 0) at this place is moved to `earlier_of` if the new one is invalid; any other
+    run is removed.
 
     Returns
     -------
     Path
-        Where the run is now.
+        The run's present directory.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _now() -> str:
 
 
 def versions() -> dict[str, str]:
-    """What the results depend on: our version, Python's and those of the numeric packages."""
+    """Return the versions on which results depend: ours, Python's and those of the numeric packages."""
     found = {"yarnfair": "", "python": platform.python_version()}
     for name in ("yarnfair", "numpy", "numba", "pandas", "pyarrow"):
         try:
@@ -136,12 +136,12 @@ def versions() -> dict[str, str]:
 
 
 def machine() -> dict[str, Any]:
-    """The machine that runs: system, processor, cores."""
+    """Return a description of this machine: system, processor, cores."""
     return {"system": platform.platform(), "processor": platform.machine(), "cores": os.cpu_count()}
 
 
 class WriteThrottle:
-    """When to write again what has been gathered: seldom enough that writing takes a small part of the time.
+    """Limits how often collected data is written, so that writing takes a small part of the time.
 
     ::
 
@@ -152,7 +152,7 @@ class WriteThrottle:
                     write everything
     """
 
-    #: Not more often than this, and so many times as long as the last writing took.
+    #: Minimum time between writes, absolutely and as a multiple of the duration of the last write.
     LEAST_S, TIMES = 2.0, 20.0
 
     def __init__(self) -> None:
@@ -160,7 +160,7 @@ class WriteThrottle:
         self._began = 0.0
 
     def due(self) -> bool:
-        """Whether it is time to write again."""
+        """Return whether it is time to write again."""
         return time.monotonic() >= self._next
 
     def __enter__(self) -> Self:
@@ -180,9 +180,8 @@ class RunDirectory:
 
         Parameters
         ----------
-        path : where the run is to be. Where a complete one stands there, ``self.path`` is a directory beside it until
-            `close`.
-        identity : what the run is: experiment resolved in full, its hash, policy, backend, seed ...
+        path : the place of the run. If it has a complete run, ``self.path`` is a directory beside it until `close`.
+        identity : the identity of the run: resolved experiment, its hash, policy, backend, seed ...
 
         Raises
         ------
@@ -203,7 +202,7 @@ class RunDirectory:
                 raise InputError(
                     "the directory holds files that are not a run's", where=str(path), hint="choose another --out"
                 )
-            # run.json goes last: a crash in between leaves a directory that a new run may still take over.
+            # run.json is removed last: a crash in between leaves a directory that a new run may still take over.
             for name in reversed(FILES):
                 (path / name).unlink(missing_ok=True)
             for left in path.glob(".*.*"):
@@ -226,12 +225,12 @@ class RunDirectory:
         write_json(path / "run.json", self.info)
 
     def note(self, **what: Any) -> None:
-        """Adds to ``run.json`` what is known only now."""
+        """Add values to ``run.json`` that only became known now."""
         self.info.update(what)
         write_json(self.path / "run.json", self.info)
 
     def progress(self, **figures: Any) -> None:
-        """Notes in ``run.json`` how far the run has come."""
+        """Record the run's progress in ``run.json``."""
         self.note(progress=figures)
 
     def write_summary(self, summary: Mapping[str, object]) -> None:
@@ -239,7 +238,7 @@ class RunDirectory:
         write_json(self.path / "summary.json", summary)
 
     def write_table(self, name: str, table: pd.DataFrame) -> None:
-        """A parquet file; the same table gives the same bytes."""
+        """Write a parquet file; the same table gives the same bytes."""
 
         def write(temporary: Path) -> None:
             # No pandas index: its metadata would only repeat row numbers.
@@ -248,7 +247,7 @@ class RunDirectory:
         replace_file(self.path / name, write)
 
     def write_text(self, name: str, text: str) -> None:
-        """Replace a text file as a whole."""
+        """Replace a text file atomically."""
         write_text(self.path / name, text)
 
     def write_lines(self, name: str, entries: Iterable[Mapping[str, object]]) -> None:
@@ -268,13 +267,13 @@ class RunDirectory:
         Parameters
         ----------
         path : the directory as it was written.
-        exit_code : the run's.
-        why : why it is not 0.
+        exit_code : the run's exit code.
+        why : the reason if it is not 0.
 
         Returns
         -------
         Path
-            Where the run is now: one that was written beside an earlier run takes its place when it is complete.
+            The run's present directory: a complete run that was written beside an earlier one has replaced it.
         """
         info = read_json(path / "run.json")
         info.pop("progress", None)
@@ -296,7 +295,7 @@ def _refuse_foreign(path: Path, before: Mapping[str, object], identity: Mapping[
             experiment = before.get("experiment")
             name = experiment.get("experiment") if isinstance(experiment, Mapping) else None
             if key == "hash" and name == _name_of(identity):
-                continue  # An edited experiment: the run of its earlier version is replaced by a complete one.
+                continue  # An edited experiment: a complete run replaces the run of the earlier version.
             what = f"experiment {name}, variant {before.get('variant')}, backend {before.get('backend')}"
             raise InputError(
                 f"it holds another run ({what})", where=str(path), hint="choose another --out, or remove it"

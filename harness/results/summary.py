@@ -1,4 +1,4 @@
-"""From a simulated run's result to ``summary.json`` and the two tables of a run directory. Nothing is written here."""
+"""From a simulated run's result to ``summary.json`` and the two tables of a run directory. Writes nothing."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 
 def jobs_table(result: SimResult, alone_s: Mapping[str, float]) -> pd.DataFrame:
-    """One row a job, in order of submission (columns: docs/how-results-are-computed.md).
+    """Return one row per job, in order of submission (columns: docs/how-results-are-computed.md).
 
-    ``alone_s``: ideal time alone by job id, of jobs that are known (else the slowdown is NaN).
+    ``alone_s``: ideal time alone by job id, for known jobs (otherwise the slowdown is NaN).
     """
     jobs = result.jobs
     submitted = np.asarray(jobs["submitted_s"], dtype=np.float64)
@@ -66,7 +66,7 @@ def jobs_table(result: SimResult, alone_s: Mapping[str, float]) -> pd.DataFrame:
 
 
 def allocations_table(result: SimResult) -> pd.DataFrame:
-    """One row a sample and queue, parents included (columns: docs/how-results-are-computed.md)."""
+    """Return one row per sample and queue, including parents (columns: docs/how-results-are-computed.md)."""
     samples = result.samples
     times, queues = len(samples.time_s), len(samples.queues)
     names = np.tile(np.arange(queues), times)
@@ -99,10 +99,10 @@ def allocations_table(result: SimResult) -> pd.DataFrame:
 
 
 def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[str, Any]:
-    """``summary.json`` but for ``speedup_over_static``, which needs another run and is null until `add_speedups`.
+    """Return ``summary.json``; ``speedup_over_static`` needs another run and is null until `add_speedups`.
 
-    ``queues``: the experiment's leaves, full paths. Curves are taken up to the makespan, or up to the run's end when it
-    was cut (then ``makespan_s`` is that end, and jobs without an end count in no mean).
+    ``queues``: the experiment's leaves, full paths. Curves are used up to the makespan, or up to the run's end if it
+    was cut (then ``makespan_s`` is that end, and jobs without an end are in no mean).
     """
     samples = result.samples
     column = {queue: at for at, queue in enumerate(samples.queues)}
@@ -113,7 +113,7 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
     accumulated = samples.accumulated[:count][:, at]
     rho = fairness_degree(accumulated, samples.due[:count][:, at])
     flat = None if samples.due_flat is None else fairness_degree(accumulated, samples.due_flat[:count][:, at])
-    # The same dues and the same service, divided as well as could be (docs/decisions/lower-bound.md).
+    # The same dues and the same total service, divided optimally (docs/decisions/lower-bound.md).
     total = accumulated.sum(axis=1)
     least = least_loss(samples.due[:count][:, at], total)
     curves = Curves(samples, at, count)
@@ -152,7 +152,7 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
 def _computed(curves: Curves, summary: Mapping[str, object]) -> dict[str, float | None]:
     """The metrics that bring their own rule (`Metric.compute`). None where the value is no finite number.
 
-    Raises InputError for a rule that fails, and for one of a key that the summary has already, or of a queue's.
+    Raises InputError for a function that fails, and for a key that the summary has already or that belongs to queues.
     """
     found: dict[str, float | None] = {}
     for metric in metrics():
@@ -164,7 +164,7 @@ def _computed(curves: Curves, summary: Mapping[str, object]) -> dict[str, float 
             raise InputError("a rule cannot compute this key", where=where, hint=hint)
         try:
             value = metric.compute(curves)
-        except Exception as error:  # whatever an installed package raises
+        except Exception as error:  # any exception of an installed package
             what = f"its rule fails: {type(error).__name__}: {error}"
             raise InputError(what, where=where, hint="mend the package that adds it") from error
         found[metric.key] = None if value is None or not math.isfinite(value) else float(value)
@@ -172,7 +172,7 @@ def _computed(curves: Curves, summary: Mapping[str, object]) -> dict[str, float 
 
 
 def _sharing(time_s: Floats, rho: Floats) -> dict[str, float]:
-    """What sharing gave and took, from the queues' fairness degrees over time (LTYARN eqs. 4 and 5)."""
+    """Return gains and losses by sharing, from the queues' fairness degrees over time (LTYARN eqs. 4 and 5)."""
     benefit, loss = sharing_benefit_and_loss(rho)
     return {
         "sharing_benefit": time_mean(time_s, benefit),
@@ -183,7 +183,7 @@ def _sharing(time_s: Floats, rho: Floats) -> dict[str, float]:
 
 
 def _utilisation(result: SimResult, count: int) -> dict[str, float]:
-    """Time means of allocated / capacity of the whole cluster, over the first `count` samples, as steps."""
+    """Return time means of allocated / capacity of the whole cluster, over the first `count` samples, as steps."""
     samples = result.samples
     root = samples.queues.index("root")
     steps = np.diff(np.asarray(samples.time_s, dtype=np.float64)[:count])
@@ -199,9 +199,9 @@ def _utilisation(result: SimResult, count: int) -> dict[str, float]:
 
 
 def _jobs_by_queue(jobs: pd.DataFrame, queues: Sequence[str]) -> list[dict[str, Any]]:
-    """What the summary has of each queue's jobs, in the order of ``queues``.
+    """Return the summary of each queue's jobs, in the order of ``queues``.
 
-    The table is sorted by queue once: to look for each queue's rows takes as long as all queues times all jobs.
+    The table is sorted by queue once: a search for each queue's rows would take time proportional to queues times jobs.
     """
     number = {queue: at for at, queue in enumerate(queues)}
     of = np.array([number.get(queue, -1) for queue in jobs["queue"]], dtype=np.int64)
@@ -217,7 +217,7 @@ def _jobs_by_queue(jobs: pd.DataFrame, queues: Sequence[str]) -> list[dict[str, 
 
 
 def _jobs_of(own: Mapping[str, Floats], failed: NDArray[np.bool_]) -> dict[str, Any]:
-    """What the summary has of one queue's jobs, given as columns."""
+    """Return the summary of one queue's jobs, given as columns."""
     ended = ~np.isnan(own["finished_s"]) & ~failed
     jobs, count, lost = len(failed), int(np.count_nonzero(ended)), int(np.count_nonzero(failed))
     completion, slowdowns = own["completion_s"][ended], own["slowdown"][ended]
@@ -229,7 +229,7 @@ def _jobs_of(own: Mapping[str, Floats], failed: NDArray[np.bool_]) -> dict[str, 
         "mean_completion_s": mean(completion),
         "p95_completion_s": percentile(completion, 95),
         "mean_slowdown": mean(slowdowns[~np.isnan(slowdowns)]),
-        # From the first submission to the last end: how long the whole workload took; not known of one that was cut.
+        # The duration of the whole workload, from the first submission to the last end; unknown if it was cut.
         "workload_s": float(own["finished_s"][ended].max() - own["submitted_s"].min()) if whole else None,
     }
 
@@ -237,7 +237,7 @@ def _jobs_of(own: Mapping[str, Floats], failed: NDArray[np.bool_]) -> dict[str, 
 def open_jobs(queue: Mapping[str, object]) -> float:
     """How many jobs of a queue's summary had neither ended nor failed; 0 where it does not say how many ended.
 
-    No whole number where the summary is the mean of several.
+    The number may be fractional if the summary is a mean of several.
     """
     jobs, ended, failed = (queue.get(key) for key in ("jobs", "ended", "failed"))
     if not (isinstance(jobs, int | float) and isinstance(ended, int | float)):
@@ -252,10 +252,10 @@ def _ratio(above: float | None, below: float | None) -> float | None:
 def add_speedups(summary: dict[str, Any], static: Mapping[str, Any] | None) -> dict[str, Any]:
     """Return the summary with each queue's speed-up over static partitioning.
 
-    Mean completion there over mean completion here (``workload_``: time of the whole workload).
+    A speed-up is mean completion under static / mean completion here (``workload_``: duration of the whole workload).
 
-    Null where either is unknown, or no static run belongs to the experiment (LTYARN Fig. 8; both with the same seed);
-    and where jobs of the queue were open at the end of either run, because other jobs then ended here than there.
+    It is null if either is unknown, or the experiment has no static run (LTYARN Fig. 8; both with the same seed); also
+    if jobs of the queue were open at the end of either run, because then different jobs ended in them.
     """
     queues = {}
     for name, own in summary["queues"].items():

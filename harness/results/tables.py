@@ -1,11 +1,9 @@
-"""Many runs as tables: `load` for pandas, `sql` for DuckDB. Reading only; what the columns are is in docs/.
+"""Many runs as tables: `load` for pandas, `sql` for DuckDB. Read-only; docs/ describes the columns.
 
 ::
 
-    runs         one row a run: what it is, and every number of its summary
-    queues       one row a run and leaf queue: the queue's part of the summary
-    jobs         jobs.parquet of every run
-    allocations  allocations.parquet of every run
+    runs one row per run: its identity, and every number of its summary queues one row per run and leaf queue: the
+    queue's part of the summary jobs         jobs.parquet of every run allocations  allocations.parquet of every run
     decisions    decisions.jsonl of every run: time_s, kind, and the whole line as JSON
 
 Each has the columns ``run`` (a short, unique name), ``experiment``, ``variant``, ``policy``, ``mode``, ``backend``,
@@ -24,13 +22,13 @@ import pandas as pd
 from harness.base.errors import CallError, InputError
 from harness.results.runs import RunRecord, decision_lines, kind_of, read_runs
 
-#: What every table begins with.
+#: First columns of every table.
 IDENTITY = ("run", "experiment", "variant", "policy", "mode", "backend", "seed", "repeat")
 TABLES = ("runs", "queues", "jobs", "allocations", "decisions")
 
 
 def _names(runs: Sequence[RunRecord]) -> list[str]:
-    """Directory names, with as much of their parents as makes them unique."""
+    """Return directory names, with as much of their parents as makes them unique."""
     for depth in range(1, 8):
         names = ["/".join(run.path.resolve().parts[-depth:]) for run in runs]
         if len(set(names)) == len(names):
@@ -39,7 +37,7 @@ def _names(runs: Sequence[RunRecord]) -> list[str]:
 
 
 class Results:
-    """Runs as pandas DataFrames; each table is read when it is first asked for."""
+    """Runs as pandas DataFrames; each table is read on first access."""
 
     def __init__(self, records: Sequence[RunRecord]) -> None:
         self.records = list(records)
@@ -50,7 +48,7 @@ class Results:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """One row a run; settings as ``setting.NAME``, the summary's numbers by their keys, ``exit``, ``directory``."""
+        """One row per run: settings as ``setting.NAME``, the summary's numbers by key, ``exit``, ``directory``."""
         rows = []
         for at, run in enumerate(self.records):
             settings = {f"setting.{key}": value for key, value in run.settings.items()}
@@ -70,7 +68,7 @@ class Results:
 
     @cached_property
     def queues(self) -> pd.DataFrame:
-        """One row a run and leaf queue."""
+        """One row per run and leaf queue."""
         rows = []
         for at, run in enumerate(self.records):
             queues = run.summary.get("queues")
@@ -117,12 +115,12 @@ class Results:
 
     @cached_property
     def allocations(self) -> pd.DataFrame:
-        """Every sample of every queue of every run. Large: some ten thousand rows a run."""
+        """Every sample of every queue of every run. Large: some ten thousand rows per run."""
         return self._stacked("allocations.parquet")
 
     @cached_property
     def decisions(self) -> pd.DataFrame:
-        """Every decision of the controllers; a line that cannot be read (a run that was killed) is left out."""
+        """Every decision of the controllers; an unreadable line (of a killed run) is left out."""
         rows = []
         for at, run in enumerate(self.records):
             for line, entry in decision_lines(run.path):
@@ -133,9 +131,11 @@ class Results:
 
 
 def load(*paths: str | Path | Iterable[str | Path]) -> Results:
-    """Runs as tables: ``load("runs/mine").runs``. Paths: run directories, or folders of them (a campaign's, too).
+    """Return runs as tables: ``load("runs/mine").runs``.
 
-    Raises InputError when a path holds no run, or a run is damaged.
+    Paths: run directories, or folders of them (also a campaign's).
+
+    Raises InputError if a path has no run, or a run is damaged.
     """
     listed: list[Path] = []
     for path in paths:
@@ -144,7 +144,7 @@ def load(*paths: str | Path | Iterable[str | Path]) -> Results:
 
 
 def sql(query: str, *paths: str | Path | Iterable[str | Path]) -> pd.DataFrame:
-    """The answer of DuckDB to a query over the tables ``runs``, ``queues``, ``jobs``, ``allocations``, ``decisions``.
+    """Return DuckDB's answer to a query over ``runs``, ``queues``, ``jobs``, ``allocations``, ``decisions``.
 
     Raises CallError for a query that DuckDB refuses.
     """

@@ -1,8 +1,8 @@
-"""Several runs against several recorded ones: one test for all metrics of all policies.
+"""Compares several runs with several recorded ones: one test for all metrics of all policies.
 
-A bound for each metric has to be so far away, with some fifty metrics, that a run 10 % slower is within it. The test
-here deals the runs anew to both sides and asks how often any metric differs as much: exact for any distribution.
-docs/decisions/check-power.md has what it finds and how often it errs.
+With some fifty metrics, separate bounds would have to be so wide that a 10 % slower run is within them. This
+permutation test reassigns the runs to the two sides and counts how often any metric differs as much; it is exact for
+any distribution. docs/decisions/check-power.md reports its power and error rate.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from harness.results.baseline import Entry, Spread, held_by_spread
 from harness.results.catalogue import Key
 from harness.results.runs import RunRecord
 
-#: The probability that unchanged runs raise any alarm in this test, all metrics of all policies together.
+#: The probability that unchanged runs raise any alarm in this test, over all metrics of all policies.
 ALPHA = 0.005
-#: An entry's name and a metric of it.
+#: An entry's name and one of its metrics.
 Of = tuple[tuple[str, str, str], Key]
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One metric on both sides, run by run, greater is worse."""
+    """One metric on both sides, run by run; greater is worse."""
 
     of: Of
     before: Sequence[float]
@@ -34,11 +34,11 @@ class Column:
 
 
 def together(held: Sequence[tuple[Entry, Sequence[RunRecord]]]) -> dict[Of, tuple[float, bool]]:
-    """(p, whether that is an alarm) of each metric of the entries that can be tested so; others are not in it.
+    """Return (p, alarm or not) for each metric of the entries that this test supports.
 
-    Entries with as many recorded and as many checked runs are dealt together, run by run in the order of their seeds:
-    the policies of one seed share its load. Too few runs for any p of ALPHA cannot be tested, nor can baselines that do
-    not have the runs' own values, nor those with a margin.
+    Entries with equal numbers of recorded and of checked runs are permuted together, run by run in the order of seeds,
+    because the policies of one seed share its load. Not supported: too few runs to reach a p of ALPHA, baselines
+    without the runs' own values, and entries with a margin.
     """
     families: dict[tuple[int, int], list[Column]] = {}
     for entry, runs in held:
@@ -67,12 +67,12 @@ def _columns(entry: Entry, runs: Sequence[RunRecord]) -> list[Column]:
 
 
 def _in_order(seeds: Sequence[tuple[object, object]]) -> list[int]:
-    """Places in the order of seeds and repeats; those without a seed as they stand."""
+    """Return positions in the order of seeds and repeats; runs without a seed keep their order."""
     return sorted(range(len(seeds)), key=lambda k: tuple(x if isinstance(x, int) else -1 for x in seeds[k]))
 
 
 def _column(of: Of, spread: Spread, before: Sequence[float], after: Sequence[float]) -> Column:
-    """On a logarithmic scale where all values have one sign, as a bound by spread."""
+    """Convert to a logarithmic scale if all values have one sign, as for a bound by spread."""
     worse = 1.0 if of[1].metric.better == "lower" else -1.0
     values = np.array([*before, *after])
     if (values > 0).all():

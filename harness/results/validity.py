@@ -16,15 +16,15 @@ from harness.base.words import counted, percent_text
 
 __all__ = ["FEWEST_PERIODS", "MOST_OUT_OF_ACTION", "Invalid", "control_invalidity", "invalidity"]
 
-#: The part of a run during which a policy that acts from outside may be unable to act.
+#: The fraction of a run during which an external policy may be unable to act.
 MOST_OUT_OF_ACTION = 0.2
-#: A shorter outage than so many control periods never makes a run invalid: a short run has few ticks.
+#: An outage of fewer control periods never makes a run invalid, because a short run has few ticks.
 FEWEST_PERIODS = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """Why the figures of a run do not count, and the exit code that says so: 5 for a time limit, otherwise 4."""
+    """Why the results of a run do not count, and the exit code: 5 for a time limit, otherwise 4."""
 
     exit_code: int
     reason: str
@@ -38,9 +38,9 @@ def invalidity(info: Mapping[str, object], summary: Mapping[str, object], *, dam
     info
         The content of ``run.json``.
     summary
-        The content of ``summary.json``; empty when there is none.
+        The content of ``summary.json``; empty if there is none.
     damage
-        Why ``summary.json`` cannot be read; "" when it can.
+        Why ``summary.json`` is unreadable; "" if it is readable.
 
     Returns
     -------

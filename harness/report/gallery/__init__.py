@@ -1,6 +1,6 @@
-"""The papers' figures, for print: drawn from runs of their experiment, or from a record of these or of a study.
+"""The papers' figures for print, drawn from runs of their experiment, or from a record of such runs or of a study.
 
-Without runs they are looked for: in ./runs, in what `make records` has made, and in a checkout's own records.
+Without given runs, it searches ./runs, the output of `make records`, and a checkout's own records.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from harness.results.runs import find_runs, run_info
 
 __all__ = ["ARGUMENTS", "PANELS", "STUDIES", "command_of", "gallery_figure", "gallery_of_runs"]
 
-#: Records that studies make, not an experiment's runs; `make records` makes them again.
+#: Records made by studies, not by an experiment's runs; `make records` makes them again.
 STUDIES = frozenset(
     {
         "ordering-greedy",
@@ -37,25 +37,25 @@ STUDIES = frozenset(
         "dynamicmr-yarn",
     }
 )
-#: A record of real containers, which no command makes again alike: the committed one is drawn.
+#: A record of real containers, which no command can reproduce exactly: the committed one is drawn.
 REAL = frozenset({"estimator"})
-#: What `yarnfair run` is given to make a record's runs, where it is more than the experiment's name.
+#: Arguments of `yarnfair run` for a record's runs, if more than the experiment's name.
 ARGUMENTS = {"ltyarn": "ltyarn --seed 1-10", "ltyarn-hierarchy": "ltyarn-hierarchy --seed 1-10"}
-#: Where runs and records are looked for that nobody has named, in this order.
+#: Folders that are searched for runs and records, in this order.
 RUNS = Path("runs")
 RECORDS = (Path("build/records"), Path("docs/records"))
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Values to draw, and in words what they are of."""
+    """Values to draw, and a description of their source."""
 
     values: Values
     said: str
 
 
 def command_of(name: str) -> str:
-    """The one command after which `yarnfair plot --figure NAME` draws a figure."""
+    """Return the single command after which `yarnfair plot --figure NAME` draws a figure."""
     record = PANELS[name].record
     if record in STUDIES:
         return f"make records ONLY={record}"
@@ -65,7 +65,7 @@ def command_of(name: str) -> str:
 
 
 def gallery_figure(name: str, paths: Sequence[Path] = ()) -> Group:
-    """A figure of the gallery from these runs, or this record; without any from those that are found.
+    """Return a figure of the gallery from these runs or this record; without any, from those that are found.
 
     Parameters
     ----------
@@ -77,8 +77,8 @@ def gallery_figure(name: str, paths: Sequence[Path] = ()) -> Group:
     Raises
     ------
     InputError
-        They are of another experiment, lack what the figure shows, or there are none. It names the one command that
-        makes what the figure is drawn from.
+        They are of another experiment, lack needed values, or do not exist. The message names the command that creates
+        them.
     """
     panel = PANELS[name]
     if len(paths) == 1 and paths[0].suffix == ".json" and paths[0].is_file():
@@ -103,7 +103,7 @@ def gallery_figure(name: str, paths: Sequence[Path] = ()) -> Group:
 
 
 def gallery_of_runs(runs: Sequence[Run]) -> Iterator[tuple[str, Group]]:
-    """The gallery's figures that these runs have all values of."""
+    """Return the gallery's figures for which these runs have all values."""
     if len({run.experiment for run in runs}) != 1:
         return
     names = [name for name, panel in PANELS.items() if panel.record == runs[0].experiment]
@@ -143,7 +143,7 @@ def _of_record(path: Path) -> _Source:
 
 
 def _found(record: str) -> Path | None:
-    """The newest folder of ./runs with runs of the record's experiment, or a file with the record itself."""
+    """Return the newest folder of ./runs with runs of the record's experiment, or a file with the record itself."""
     newest: tuple[float, Path] | None = None
     for folder in sorted(RUNS.iterdir()) if RUNS.is_dir() else ():
         try:
@@ -160,7 +160,7 @@ def _found(record: str) -> Path | None:
 
 
 def _group(name: str, source: _Source, where: str) -> Group:
-    """The figure as a group of one chart. InputError when its values are not all there."""
+    """Return the figure as a group of one chart. Raises InputError if values are missing."""
     panel = PANELS[name]
     try:
         drawn, halves = bars(panel, source.values), half_widths(panel, source.values)

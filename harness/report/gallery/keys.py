@@ -1,4 +1,4 @@
-"""Keys of a record's values, as pages of figures and the gallery name them: ``a/b/0``, ``a/[x;y]/b``."""
+"""Keys of a record's values, as pages of figures and the gallery write them: ``a/b/0``, ``a/[x;y]/b``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def found(values: object, keys: str) -> Any:
 
 
 def expanded(keys: str) -> list[str]:
-    """``a/[x;y]/b`` is ``a/x/b`` and ``a/y/b``; several lists go through all of their pairs."""
+    """Expand ``a/[x;y]/b`` to ``a/x/b`` and ``a/y/b``; several lists give all combinations."""
     match = SERIES.search(keys)
     if match is None:
         return [keys]

@@ -1,8 +1,8 @@
-"""The papers' figures that have values: what each shows, and which of a record's values its bars are.
+"""The papers' figures with values: what each shows, and which values of a record are its bars.
 
-A panel says which record and keys its bars come from, and what the paper's figure, table or text gives where a number
-can be read off (drawn in grey). A record holds the values of an experiment's runs over their seeds (`values`), or of a
-study. docs/gallery is drawn from the committed records, `yarnfair plot` also from runs.
+A panel names the record and keys of its bars, and the paper's own values where they can be read from its figure, table
+or text (drawn in grey). A record has the values of an experiment's runs over seeds (`values`), or of a study.
+docs/gallery is drawn from the committed records, `yarnfair plot` also from runs.
 """
 
 from __future__ import annotations
@@ -15,15 +15,18 @@ from harness.report.gallery.keys import expanded, found
 from harness.report.gallery.spread import half_width_of, mean_of
 
 Values = dict[str, Any]
-#: Keys of a record, or what computes the bars from its values.
+#: Keys of a record, or a function that computes the bars from its values.
 Bars = str | Callable[[Values], Sequence[float | None]]
-#: The paper's bars have this colour in every panel, ours the others.
+#: The colour of the paper's bars in every panel; ours have the others.
 THEIRS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """One figure: groups of bars. ``ours``: name -> bars; ``theirs``: name -> what can be read off, None elsewhere."""
+    """One figure: groups of bars.
+
+    ``ours``: name -> bars; ``theirs``: name -> the paper's values, None if unreadable.
+    """
 
     title: str
     y_label: str
@@ -37,12 +40,12 @@ class Panel:
 
     @property
     def series(self) -> list[str]:
-        """The names of its bars: ours, then the paper's."""
+        """Return the names of its bars: ours, then the paper's."""
         return [*self.ours, *(self.theirs or {})]
 
     @property
     def styles(self) -> list[int]:
-        """The numbers of the series' colours."""
+        """Return the numbers of the series' colours."""
         return [*(style + (style >= THEIRS) for style in range(len(self.ours))), *(THEIRS for _ in self.theirs or {})]
 
 
@@ -51,7 +54,7 @@ def _items(values: Values, keys: str) -> list[float]:
 
 
 def bars(panel: Panel, values: Values) -> dict[str, list[float | None]]:
-    """Name -> a bar for each group. ValueError when their number is not that of the groups."""
+    """Return name -> one bar per group. Raises ValueError if the number of bars and groups differs."""
     drawn: dict[str, list[float | None]] = {}
     for name, given in panel.ours.items():
         heights = _items(values, given) if isinstance(given, str) else given(values)
@@ -65,7 +68,7 @@ def bars(panel: Panel, values: Values) -> dict[str, list[float | None]]:
 
 
 def half_widths(panel: Panel, values: Values) -> dict[str, list[float]]:
-    """Name -> half of the 95 % interval of each bar, 0 where it is no mean over seeds."""
+    """Return name -> half of the 95 % interval of each bar, 0 if it is not a mean over seeds."""
     none = [0.0] * len(panel.groups)
     drawn = dict.fromkeys(panel.series, none)
     for name, given in panel.ours.items():
@@ -82,7 +85,7 @@ _SLOTS = ("1/11", "2/10", "4/8", "6/6", "8/4", "10/2", "11/1")
 
 
 def _of_files(rule: str, what: str) -> Callable[[Values], list[float | None]]:
-    """Ordering: the reversed order's figure over the rule's, by file."""
+    """Ordering: the reversed order's value relative to the rule's, by file."""
 
     def ratios(values: Values) -> list[float | None]:
         return [
@@ -93,7 +96,7 @@ def _of_files(rule: str, what: str) -> Callable[[Values], list[float | None]]:
 
 
 def _bound(rule: str | None, what: str) -> Callable[[Values], list[float | None]]:
-    """Ordering: a bound or makespan over MK_JR's makespan, by file."""
+    """Ordering: a bound or makespan relative to MK_JR's makespan, by file."""
 
     def ratios(values: Values) -> list[float | None]:
         found_of = [values["files"][name] for name in FILES]

@@ -1,4 +1,4 @@
-"""The figures of one measurement over seeds as records keep them: mean, least, greatest, and the mean's interval."""
+"""Statistics of one measurement over seeds as stored in records: mean, smallest, largest, and the mean's interval."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Mapping, Sequence
 
 from harness.base.stats import half_width_95
 
-#: Digits behind the point that a committed figure keeps.
+#: Decimal digits of a committed value.
 DIGITS = 4
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
-    """``mean``, ``min``, ``max``, and of several values ``ci95``: half the width of the mean's 95 % interval."""
+    """Return ``mean``, ``min``, ``max``, and for several values ``ci95``.
+
+    Half the width of the mean's 95 % interval.
+    """
     figures = {"mean": statistics.fmean(values), "min": min(values), "max": max(values)}
     if len(values) > 1:
         figures["ci95"] = half_width_95(values)
@@ -20,10 +23,10 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 
 def mean_of(figure: float | Mapping[str, float]) -> float:
-    """The figure, or the mean of a spread."""
+    """Return the value, or the mean of a spread."""
     return float(figure["mean"]) if isinstance(figure, Mapping) else float(figure)
 
 
 def half_width_of(figure: float | Mapping[str, float]) -> float:
-    """Half of the 95 % interval of a spread's mean; 0 of a single figure."""
+    """Return half of the 95 % interval of a spread's mean; 0 for a single value."""
     return float(figure.get("ci95", 0.0)) if isinstance(figure, Mapping) else 0.0

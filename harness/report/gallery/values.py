@@ -1,4 +1,4 @@
-"""Values of an experiment's runs over their seeds, under the keys that the committed records have."""
+"""Values of an experiment's runs over their seeds, under the keys of the committed records."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import pandas as pd
 from harness.report.data import Run
 from harness.report.gallery.spread import spread
 
-#: (seed, which of the folders): real runs may be repeated with one seed.
+#: (seed, index of the folder): real runs may be repeated with one seed.
 Repeat = tuple[int, int]
 Runs = dict[str, dict[Repeat, tuple[Path, dict[str, Any], dict[str, Any]]]]
-#: What of a summary depends on the machine, or says nothing by itself.
+#: Values of a summary that depend on the machine, or mean nothing alone.
 LEFT_OUT = ("wall_s", "events", "finished")
-#: LTYARN's naive hierarchy, in whose longest wait the tasks of the others are counted.
+#: LTYARN's naive hierarchy, during whose longest wait the tasks of the others are counted.
 NAIVE = "ltyarn-naive"
 
 
 def values_of(runs: Sequence[Run]) -> dict[str, Any]:
-    """The values of runs of one experiment, as the record of that experiment has them for its figure.
+    """Return the values of runs of one experiment in the form of that experiment's record.
 
-    Every number of the summaries over seeds, by variant; of H-LTRF's runs also the tasks of a queue that would starve.
+    These are every number of the summaries over seeds, by variant; for H-LTRF also the tasks of a queue that would
+    starve.
     """
     by_variant: Runs = {}
     for number, run in enumerate(runs):
@@ -38,16 +39,16 @@ def values_of(runs: Sequence[Run]) -> dict[str, Any]:
 
 
 def _by_seed(runs: Runs) -> Runs:
-    """The same runs of the seeds that every variant has, so that they pair with the naive approach's."""
+    """Return the runs of seeds that every variant has, so that they pair with the naive policy's."""
     seeds = set.intersection(*({seed for seed, _ in own} for own in runs.values()))
     return {name: {(seed, 0): run for (seed, _), run in own.items() if seed in seeds} for name, own in runs.items()}
 
 
 def running_tasks(runs: Runs, queue: str, naive_run: str = "naive-hltrf") -> dict[str, Any]:
-    """Running tasks of a leaf while it starves under the naive approach (LTYARN Figs. 10c, 11b): mean, least, most.
+    """Return a leaf's running tasks while it starves under the naive policy (LTYARN Figs. 10c, 11b): mean, least, most.
 
-    The span is the naive run's longest wait of that queue. Each is a mean over seeds; where there are several, ``ci95``
-    is half of the 95 % interval of the first.
+    The span is the naive run's longest wait of that queue. Each is a mean over seeds; if there are several, ``ci95`` is
+    half of the 95 % interval of the first.
     """
     found: dict[str, list[tuple[float, float, float]]] = {}
     for repeat, (_, _, naive) in runs[naive_run].items():
@@ -66,7 +67,7 @@ def running_tasks(runs: Runs, queue: str, naive_run: str = "naive-hltrf") -> dic
 
 
 def numbers_of(summaries: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Numbers as their spread (or the number, where it is always the same), mappings alike."""
+    """Return numbers as their spread (or the number if it never varies), and mappings likewise."""
     found: dict[str, Any] = {}
     for key, first in summaries[0].items():
         values = [one.get(key) for one in summaries]
