@@ -1,1 +1,1 @@
-"""What every room stands on: errors, whole files, YAML documents with lines, statistics over runs."""
+"""The base of all packages: errors, atomic file writes, YAML documents with lines, statistics over runs."""

@@ -1,8 +1,7 @@
-"""Debug logging: what was asked of which daemon and what it answered, on standard error and in ``debug.log``.
+"""Debug logging of requests to daemons and their answers, on standard error and in ``debug.log``.
 
 Modules log to ``logging.getLogger(__name__)``. Nothing is written unless ``--debug`` is given or a run directory is
-open. Every line is bounded and free of secrets, wherever it goes: that is done here, by the formatter, so no caller can
-forget it.
+open. The formatter here bounds every line and removes secrets, whatever the destination, so no caller can forget it.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from typing import TextIO
 
 from harness.base.errors import printable, short, without_secrets
 
-#: The logger above all of this package's.
+#: The root logger of this package.
 ROOT = "harness"
-#: The file in a run directory, and what it becomes when it is full; older lines are dropped.
+#: The file in a run directory, and its name once it is full; older lines are dropped.
 FILE, OLDER = "debug.log", "debug.log.1"
-#: The largest of each of the two files, bytes.
+#: Maximum size of each of the two files, bytes.
 MOST_BYTES = 4 << 20
-#: The longest message, characters.
+#: Maximum length of a message, characters.
 MOST_CHARACTERS = 2000
 
 _NAMES = (
@@ -37,12 +36,12 @@ _NAMES = (
     r"|access[-_]?key|private[-_]?key"
 )
 _STRING = r"\"(?:[^\"\\]|\\.)*(?:\"|$)|'(?:[^'\\]|\\.)*(?:'|$)"
-#: Secrets by their names, in the order in which they are replaced. A pattern begins at a fixed word or has a bounded
-#: beginning, so that a long text takes time in proportion to its length.
+#: Patterns of secrets, in the order of replacement. A pattern begins with a fixed word or has a bounded beginning, so
+#: that searching a long text takes linear time.
 _SECRETS = (
-    # Headers, to the end of their line or of the text in quotation marks that they stand in.
+    # Headers, up to the end of their line or of the quoted text that contains them.
     (re.compile(rf"(?i)((?:{_NAMES})[\w-]{{0,40}}\s*:\s*)[^\s\"'][^\n\"']*"), r"\1***"),
-    # Values in JSON, and as Python prints them; one that was cut off has no end.
+    # Values in JSON, and as printed by Python; a truncated value has no end.
     (re.compile(rf"(?is)((?:{_NAMES})[\w.-]{{0,80}}[\"']\s*:\s*)(?:{_STRING}|[^\s,}}\]]+)"), r"\1***"),
     # A property in JSON or XML: its name, then its value.
     (
@@ -56,25 +55,25 @@ _SECRETS = (
     (re.compile(r"(?is)-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|$)"), "***"),
     (re.compile(r"(?i)\b(bearer|negotiate|basic)\s+[A-Za-z0-9+/=._~-]{8,}"), r"\1 ***"),
 )
-#: More of a text than this is not searched for secrets, and not shown.
+#: Maximum length of a text that is searched for secrets and shown.
 _SEARCHED = 20_000
 
 
 def redacted(text: str) -> str:
-    """The text without passwords, tokens, keys, and the values of Authorization and Cookie headers."""
+    """Return the text without passwords, tokens, keys, and the values of Authorization and Cookie headers."""
     for pattern, instead in _SECRETS:
         text = pattern.sub(instead, text)
     return without_secrets(text)
 
 
 def shown(data: bytes | str) -> str:
-    """Data as a message shows it: its beginning and its end, without secrets.
+    """Format data for a message: its beginning and its end, without secrets.
 
-    Secrets are removed before anything is cut: half a password cannot be recognised.
+    Secrets are removed before truncation, because half a password cannot be recognised.
     """
     text = data.decode("utf-8", "replace") if isinstance(data, bytes) else data
     if len(text) > _SEARCHED:
-        # From a whole line on: what stands before its first line end may be the rest of a secret.
+        # Start at a whole line: text before the first line end may be the rest of a secret.
         text = f"{text[: _SEARCHED // 2]}\n...\n{text[-_SEARCHED // 2 :].partition(chr(10))[2]}"
     return short(redacted(text), MOST_CHARACTERS // 2)
 
@@ -97,7 +96,7 @@ class _Formatter(logging.Formatter):
         text = record.getMessage()
         if record.exc_info:
             text += "\n" + self.formatException(record.exc_info)
-        # Half a password cannot be recognised: secrets are removed first, then the text is cut.
+        # Secrets are removed before truncation, because half a password cannot be recognised.
         text = printable(" ".join(short(redacted(text), MOST_CHARACTERS).split()))
         level = record.levelname.lower()
         if self._in_json:
@@ -106,13 +105,13 @@ class _Formatter(logging.Formatter):
 
 
 class _DockerOnly(logging.Filter):
-    """Of what urllib3 logs: requests to the Docker daemon, whose socket has no port. Others are logged by who asks."""
+    """Only passes urllib3's requests to the Docker daemon, whose socket has no port. Callers log other requests."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         return isinstance(record.args, tuple) and len(record.args) > 2 and record.args[2] is None
 
 
-#: Loggers whose records are written, and what of them.
+#: Loggers whose records are written, and their filters.
 _LOGGERS: tuple[tuple[str, logging.Filter | None], ...] = (
     (ROOT, None),
     ("urllib3.connectionpool", _DockerOnly()),
@@ -120,7 +119,7 @@ _LOGGERS: tuple[tuple[str, logging.Filter | None], ...] = (
 
 
 class _Attached:
-    """A handler that gets all that is logged, until `detach`."""
+    """A handler that receives all log records until `detach`."""
 
     def __init__(self, handler: logging.Handler) -> None:
         self._handler = handler
@@ -132,7 +131,7 @@ class _Attached:
             if wanted is not None and wanted not in logger.filters:
                 logger.addFilter(wanted)
             logger.addHandler(handler)
-        # A full disk or a closed terminal must not end what is being logged, nor fill standard error.
+        # A full disk or a closed terminal must neither end the logged program nor fill standard error.
         logging.raiseExceptions = False
 
     def detach(self) -> None:
@@ -143,17 +142,17 @@ class _Attached:
 
 
 def debug_to(stream: TextIO, *, in_json: bool = False) -> Callable[[], None]:
-    """Write all that is logged to a stream from now on.
+    """Write all log records to a stream from now on.
 
     Parameters
     ----------
-    stream : where to, as a rule standard error.
-    in_json : one JSON object a line, as `enforce --log-format json` has them.
+    stream : the target, usually standard error.
+    in_json : one JSON object per line, as in `enforce --log-format json`.
 
     Returns
     -------
     Callable
-        Ends it.
+        A function that stops it.
     """
     handler = logging.StreamHandler(stream)
     handler.setFormatter(_Formatter(in_json=in_json))
@@ -161,13 +160,13 @@ def debug_to(stream: TextIO, *, in_json: bool = False) -> Callable[[], None]:
 
 
 def to_standard_error() -> None:
-    """`debug_to` standard error, for ``--debug``; once a process."""
+    """Write log records to standard error for ``--debug``, once per process."""
     if _to_standard_error() is None:
         debug_to(sys.stderr)
 
 
 def lines_in_json() -> None:
-    """From now on ``--debug`` writes one JSON object a line."""
+    """Let ``--debug`` write one JSON object per line from now on."""
     handler = _to_standard_error()
     if handler is not None:
         handler.setFormatter(_Formatter(in_json=True))
@@ -181,9 +180,9 @@ def _to_standard_error() -> logging.Handler | None:
 
 
 class DebugLog(logging.Handler):
-    """``debug.log`` of a run directory: what was logged before there was a directory is kept until then."""
+    """``debug.log`` of a run directory; records from before the directory exists are kept until then."""
 
-    #: So many records are kept, the latest ones.
+    #: Number of kept records; the latest are kept.
     MOST_KEPT = 2000
 
     def __init__(self) -> None:
@@ -199,7 +198,7 @@ class DebugLog(logging.Handler):
             self._kept.append(record)
 
     def write_to(self, folder: Path) -> None:
-        """Write into ``debug.log`` of a folder from now on. There is no such file if nothing is logged."""
+        """Write into ``debug.log`` of a folder from now on. The file is not created if nothing is logged."""
         file = RotatingFileHandler(
             folder / FILE, maxBytes=MOST_BYTES, backupCount=1, encoding="utf-8", errors="backslashreplace", delay=True
         )
@@ -209,7 +208,7 @@ class DebugLog(logging.Handler):
         self._file = file
 
     def close(self) -> None:
-        """End it."""
+        """Stop writing."""
         if self._file is not None:
             self._file.close()
         super().close()
@@ -217,7 +216,7 @@ class DebugLog(logging.Handler):
 
 @contextmanager
 def debug_log() -> Iterator[DebugLog]:
-    """What is logged meanwhile goes into ``debug.log`` of the folder that `DebugLog.write_to` names."""
+    """Write what is logged in this context into ``debug.log`` of the folder that `DebugLog.write_to` names."""
     handler = DebugLog()
     attached = _Attached(handler)
     try:
@@ -227,7 +226,7 @@ def debug_log() -> Iterator[DebugLog]:
 
 
 class Timer:
-    """Milliseconds since it was made, for messages."""
+    """Milliseconds since its creation, for messages."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()

@@ -1,4 +1,4 @@
-"""YAML files that users write, read strictly: plain data and the line of each key; their models are elsewhere.
+"""Strictly reads YAML files that users write: returns plain data and the line of each key.
 
 Refused with file and line: a file that is not YAML, cyclic anchors, aliases that would blow up, duplicate keys, keys
 that are not text, more than one document, files of unreasonable size. `validated` turns pydantic's findings into the
@@ -23,13 +23,13 @@ from harness.base.errors import InputError, nearest
 from harness.base.files import read_text
 
 MAX_BYTES = 10_000_000
-#: Values in one document after its aliases are written out.
+#: Maximum number of values in a document with its aliases expanded.
 MAX_VALUES = 200_000
 
 KeyPath = tuple[str | int, ...]
 M = TypeVar("M", bound=BaseModel)
 
-#: Times beyond it are a slip of the pen: no experiment comes near.
+#: Larger times are mistakes: no experiment is that long.
 LONGEST_S = 1e9
 Seconds = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, le=LONGEST_S, allow_inf_nan=False)]
@@ -37,7 +37,7 @@ Name = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f
 
 
 class Strict(BaseModel):
-    """Unknown keys are errors; texts are not read as numbers, nor numbers as texts. ``keys_page`` lists the keys."""
+    """A strict model: unknown keys are errors; texts and numbers are not converted. ``keys_page`` lists the keys."""
 
     keys_page: ClassVar[str] = "docs/reference/experiment-file.md"
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -45,14 +45,14 @@ class Strict(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class YamlDocument:
-    """What one file holds: ``data`` (mappings, lists, scalars) and the line, from 1, on which each key path stands."""
+    """The content of one file: ``data`` (mappings, lists, scalars) and the line, from 1, of each key path."""
 
     file: str
     data: Any
     lines: Mapping[KeyPath, int]
 
     def where(self, path: KeyPath = ()) -> str:
-        """``file:line`` of the longest known beginning of a key path."""
+        """Return ``file:line`` of the longest known prefix of a key path."""
         for length in range(len(path), -1, -1):
             if path[:length] in self.lines:
                 return f"{self.file}:{self.lines[path[:length]]}"
@@ -64,7 +64,7 @@ _SCALARS = frozenset(_TAG + kind for kind in ("null", "bool", "int", "float", "s
 
 
 class _Walker:
-    """Builds plain data from a composed node graph, refusing what cannot be meant."""
+    """Builds plain data from a composed node graph, refusing content that is certainly a mistake."""
 
     def __init__(self, file: str) -> None:
         self.file, self.lines, self.values = file, {}, 0  # type: str, dict[KeyPath, int], int
@@ -127,7 +127,7 @@ else:
     ):
         """libyaml's parser below PyYAML's composer in Python.
 
-        libyaml's own composer recurses on the machine's stack, which a deeply nested file overflows: the process dies.
+        libyaml's own composer recurses on the C stack, so a deeply nested file would crash the process.
         """
 
         def __init__(self, stream: str) -> None:
@@ -137,16 +137,16 @@ else:
             yaml.resolver.Resolver.__init__(self)
 
 
-#: Tabs between tokens, question marks and tags within braces, byte order marks but for the first character, comments
-#: that touch the beginning of a block of text.
+#: Texts for which libyaml and PyYAML differ: tabs between tokens, question marks and tags within braces, byte order
+#: marks except at the beginning, comments directly before a block of text.
 _READ_DIFFERENTLY = re.compile(r"[\t?!\ufeff]|[|>][0-9+-]*#")
 
 
 def _composed(text: str) -> yaml.Node | None:
-    """The document's nodes: what PyYAML's own parser reads, and in its words what is not YAML.
+    """Return the document's nodes as PyYAML's own parser reads them, with its messages for invalid YAML.
 
-    libyaml is three times as fast. It takes a few documents that the other refuses: texts that could be one of them are
-    the other's.
+    libyaml is three times as fast, but accepts a few documents that PyYAML refuses; texts that could be one of these
+    are parsed by PyYAML.
     """
     if _QuickLoader is not None and not _READ_DIFFERENTLY.search(text):
         try:
@@ -157,7 +157,7 @@ def _composed(text: str) -> yaml.Node | None:
 
 
 def parse_yaml(text: str, file: str) -> YamlDocument:
-    """Plain data of one YAML document.
+    """Return the plain data of one YAML document.
 
     Raises InputError with ``file:line``.
     """
@@ -182,7 +182,7 @@ def parse_yaml(text: str, file: str) -> YamlDocument:
 
 
 def read_yaml(path: Path) -> YamlDocument:
-    """Plain data of one YAML file.
+    """Return the plain data of one YAML file.
 
     Raises InputError with ``file:line``.
     """
@@ -192,7 +192,7 @@ def read_yaml(path: Path) -> YamlDocument:
 def validated(model: type[M], document: YamlDocument, *, data: object = None, at: KeyPath = ()) -> M:
     """`document` (or `data` found at key path `at` within it) as a model.
 
-    Raises InputError that names the file, the line, the key path and how many other findings there are.
+    Raises InputError with the file, the line, the key path and the number of other errors.
     """
     try:
         return model.model_validate(document.data if data is None else data)
@@ -203,11 +203,11 @@ def validated(model: type[M], document: YamlDocument, *, data: object = None, at
 
 
 def keys_at(model: type[BaseModel], location: KeyPath) -> list[str]:
-    """The keys that may stand where the last part of a location stands."""
+    """Return the keys that are allowed in place of the last part of a location."""
     here: list[Any] = [model]
     for part in location[:-1]:
         if all(get_origin(one) is dict for one in here):
-            # A name that the user gave, in a mapping: it may be called like a key.
+            # A name that the user chose, in a mapping: it may equal a key.
             here = [found for one in here for found in _models_in(get_args(one)[1])]
             continue
         inner = [one.model_fields[str(part)].annotation for one in here if str(part) in _keys_of(one)]
@@ -230,19 +230,19 @@ def _models_in(annotation: object) -> list[Any]:
 
 
 def _mistypes(found: Mapping[str, Any], lacking: Mapping[str, Any]) -> bool:
-    """Whether an unknown key is the one that is missing beside it, mistyped: two findings of one mistake."""
+    """Return whether an unknown key is a misspelling of a missing one beside it, so that two errors have one cause."""
     if (found["type"], lacking["type"]) != ("extra_forbidden", "missing") or found["loc"][:-1] != lacking["loc"][:-1]:
         return False
     return bool(nearest(str(found["loc"][-1]), [str(lacking["loc"][-1])]))
 
 
-#: A number with an exponent that YAML 1.1 takes for text: it wants a point, and a sign behind the e.
+#: A number with an exponent that YAML 1.1 reads as text: it needs a point, and a sign after the e.
 _COLON_VALUE = re.compile(r"""[:{,]\s*(?:(:[^\s,}\]"']+)|(\[:[^\s,}\]"']+\]))""")
 _EXPONENT = re.compile(r"([+-]?[0-9]+)(\.[0-9]*)?[eE]([+-]?)([0-9]+)")
 
 
 def _number_as_text(kind: str, text: str) -> str:
-    """How YAML wants a number that it read as text, where a number is needed; "" for what is none."""
+    """Return how YAML needs a number written that it read as text; "" if the text is no number."""
     found = _EXPONENT.fullmatch(text.strip())
     if found is None or not kind.startswith(("float", "int", "decimal")):
         return ""
@@ -256,7 +256,7 @@ def _number_as_text(kind: str, text: str) -> str:
 def input_error(
     error: ValidationError, document: YamlDocument, at: KeyPath = (), model: type[BaseModel] | None = None
 ) -> InputError:
-    """The first finding of pydantic as the line that users see; ``model``: for the nearest name of a mistyped key."""
+    """Convert pydantic's first error to the line for users; ``model``: for the nearest name of a mistyped key."""
     findings = error.errors(include_url=False, include_context=False)
     first = next((one for one in findings if _mistypes(one, findings[0])), findings[0])
     location: KeyPath = (*at, *first["loc"])

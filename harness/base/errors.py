@@ -1,14 +1,13 @@
-"""The tree of exceptions that a user may see, and the exit code of each.
+"""The hierarchy of exceptions for users, and the exit code of each.
 
 ::
 
-    YarnfairError            1   anything below, caught in one place (harness.cli)
-    ├── InputError           1   a file, trace or answer that cannot be used: what, where, how to mend it
-    ├── CallError            2   a wrong call: an unknown setting, policy or option value
-    ├── RegressionFound      3   a run is outside its recorded bounds
-    ├── RunInvalid           4   the run ended but does not count (jobs failed)
-    ├── RunTimedOut          5   the run did not end in its time
-    └── InternalError        1   a defect of this program: it stopped before it could compute something wrong
+    YarnfairError            1   anything below, caught in one place (harness.cli) ├── InputError           1   a file,
+    trace or answer that cannot be used: what, where, how to fix it ├── CallError            2   a wrong call: an
+    unknown setting, policy or option value ├── RegressionFound      3   a run is outside its recorded bounds ├──
+    RunInvalid           4   the run ended but does not count (jobs failed) ├── RunTimedOut          5   the run did not
+    end in its time └── InternalError        1   a defect of this program: it stopped before it could compute something
+    wrong
 """
 
 from __future__ import annotations
@@ -37,14 +36,14 @@ class YarnfairError(Exception):
         super().__init__(self.line())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Errors come from other processes, too."""
+        """Support pickling, because errors also come from other processes."""
         return partial(type(self), self.what, where=self.where, hint=self.hint), ()
 
     def line(self) -> str:
-        """The one line that is printed: ``where: what; hint``."""
+        """Return the line to print: ``where: what; hint``."""
         text = " ".join(_told(self.what).split())
         if self.where:
-            # Line ends only: a path may well hold two spaces.
+            # Only line ends are replaced: a path may contain two spaces.
             text = f"{' '.join(_told(self.where).splitlines())}: {text}"
         if self.hint:
             text = f"{text}; {' '.join(_told(self.hint).split())}"
@@ -52,45 +51,45 @@ class YarnfairError(Exception):
 
 
 def _told(text: str) -> str:
-    """A part of the line. Half a password cannot be told from other text: hidden first, then cut."""
+    """Return a part of the line. Secrets are hidden before truncation, because half a password cannot be recognised."""
     return short(without_secrets(text))
 
 
-#: ``scheme://user:password@`` in one word: a password may hold slashes and colons, and the last @ ends it. Taken for a
-#: path, such an address has lost one of its slashes.
+#: ``scheme://user:password@`` in one word: a password may contain slashes and colons, and the last @ ends it. If the
+#: address was treated as a path, one of its slashes is missing.
 _PASSWORD = re.compile(r"(?<=[a-zA-Z0-9+.-])(:/{1,2}[^/:@'\"]*):.*@")
 _WORD = re.compile(r"\S+")
-#: What an address says behind its path: WebHDFS has tokens there.
+#: The query of an address, in which WebHDFS has tokens.
 _TOKEN = re.compile(r"((?:delegation|token|password|signature)=)[^&\s'\"]+", re.IGNORECASE)
 
 
 def without_secrets(text: str) -> str:
-    """The text with passwords and tokens in addresses replaced by ``***``: for all that is printed, logged or kept."""
+    """Return the text with passwords and tokens in addresses replaced by ``***``, for all output and storage."""
     if ":/" not in text:
         return text
     return _TOKEN.sub(r"\1***", _WORD.sub(_without_password, text))
 
 
 def _without_password(word: re.Match[str]) -> str:
-    # Behind its last @ a word is not searched: a long one of many colons would take its length squared.
+    # A word is not searched after its last @: a long one with many colons would take quadratic time.
     address, at, rest = word[0].rpartition("@")
     return _PASSWORD.sub(r"\1:***@", address + at) + rest if at else rest
 
 
 def reason(error: BaseException) -> str:
-    """Why a library or the system refused, in words on one line."""
+    """Return why a library or the system refused, on one line."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def short(text: str, most: int = 2000) -> str:
-    """A text of a file or an answer as far as a person reads it: its beginning and its end."""
+    """Shorten a text of a file or an answer for people: its beginning and its end."""
     return text if len(text) <= most else f"{text[: most - 500]} ... {text[-400:]}"
 
 
 def printable(text: str) -> str:
-    """The text with control characters written out: a terminal does not obey them."""
+    """Return the text with control characters escaped, so that a terminal does not execute them."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "replace").decode() for c in text)
@@ -129,7 +128,7 @@ class InternalError(YarnfairError):
 
 
 def check_ranges(one: object, **ranges: tuple[float, float]) -> None:
-    """Raises CallError for an attribute that is not within its range: the least and the most that it may be."""
+    """Raise CallError for an attribute outside its range (smallest and largest value)."""
     for name, (least, most) in ranges.items():
         value = getattr(one, name)
         if not least <= value <= most:
@@ -137,11 +136,11 @@ def check_ranges(one: object, **ranges: tuple[float, float]) -> None:
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text in lines, on one line; the point of "Fig. 4" ends none."""
+    """Return the first sentence of a multi-line text on one line; the point of "Fig. 4" does not end it."""
     return re.split(r"(?<=\.) (?=[\"A-Z])", " ".join(text.split()), maxsplit=1)[0]
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """The known word that a mistyped one is most like; '' where none is like it."""
+    """Return the known word most similar to a mistyped one; '' if none is similar."""
     found = difflib.get_close_matches(word[:100], list(known), 1)
     return found[0] if found else ""

@@ -90,7 +90,7 @@ def load(place: str) -> Any:
 
 @cache
 def extensions() -> tuple[Extension, ...]:
-    """All extensions, the built-in ones first, each source in order of name.
+    """Return all extensions, the built-in ones first, each source in order of name.
 
     An installed package that cannot be loaded is reported on standard error and left out, so that it does not take
     every command down with it.

@@ -1,4 +1,4 @@
-"""Files written whole: filled beside their place and moved there, so that no reader meets half of one."""
+"""Writes files atomically: filled beside their place and renamed, so that no reader sees a partial file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any, TextIO
 
 from harness.base.errors import InputError, reason
 
-#: More than any file that users write by hand or that a run leaves for others to read.
+#: Maximum size of files that users write by hand or that a run leaves for others.
 MOST_BYTES = 64 << 20
 #: renameat2(2): AT_FDCWD and RENAME_EXCHANGE.
 _HERE, _EXCHANGE = -100, 2
@@ -27,7 +27,10 @@ _HANDED_OVER = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 @contextlib.contextmanager
 def reading(where: str | Path, hint: str = "check the path") -> Iterator[None]:
-    """Inside, a user's file or folder is read. Raises InputError where the system refuses, and for text in no UTF-8."""
+    """Context for reading a user's file or folder.
+
+    Raises InputError if the system refuses, and for text that is not UTF-8.
+    """
     try:
         yield
     except UnicodeDecodeError:
@@ -38,7 +41,7 @@ def reading(where: str | Path, hint: str = "check the path") -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(where: str | Path, hint: str = "check disk and rights") -> Iterator[None]:
-    """Inside, a file or folder of a user's is written. Raises InputError where the system refuses."""
+    """Context for writing a user's file or folder. Raises InputError if the system refuses."""
     try:
         yield
     except OSError as error:
@@ -49,7 +52,7 @@ def writing(where: str | Path, hint: str = "check disk and rights") -> Iterator[
 def locked(path: Path, *, wait: bool = True) -> Iterator[TextIO]:
     """Hold a file's lock while the context lasts; the lock is released when the process ends.
 
-    The file is created if it does not exist, and is open for appending. Raises OSError; BlockingIOError where another
+    The file is created if it does not exist, and is open for appending. Raises OSError; BlockingIOError if another
     process holds the lock and ``wait`` is False.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,9 +63,9 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[TextIO]:
 
 @contextlib.contextmanager
 def holding(path: Path, *, busy: InputError | None = None, hint: str = "check disk and rights") -> Iterator[None]:
-    """`locked` for what users ask for: waits for who has it; with ``busy``: raises that instead.
+    """Hold a lock as `locked` does, for users' files: wait for the holder, or with ``busy`` raise that instead.
 
-    Raises InputError where the file cannot be made.
+    Raises InputError if the file cannot be created.
     """
     with contextlib.ExitStack() as stack:
         with writing(path, hint):
@@ -81,10 +84,10 @@ def put_file(
     mode: int | None = 0o644,
     sync: bool = False,
 ) -> None:
-    """Lets `write` fill a temporary file beside `path`, then moves it there. Raises OSError when the disk refuses.
+    """Let `write` fill a temporary file beside `path`, then rename it. Raises OSError if the disk refuses.
 
-    ``mode`` None: that of the file that is replaced, or what the umask gives a new one.
-    ``sync``: it is on the disk when this returns.
+    ``mode`` None: the mode of the replaced file, or the umask's for a new one. ``sync``: whether it is on disk when
+    this returns.
     """
     if mode is None and path.exists():
         mode = path.stat().st_mode & 0o7777
@@ -100,13 +103,13 @@ def put_file(
                 os.fsync(stream.fileno())
         os.replace(temporary, path)
     finally:
-        # What went wrong before is what the caller hears.
+        # The caller gets the first error.
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
 
 
 def _create_beside(path: Path, permissions: int) -> Path:
-    """An empty file of a new name in the folder of `path`. Raises OSError."""
+    """Create an empty file with a new name in the folder of `path`. Raises OSError."""
     while True:
         temporary = path.parent / f".{path.name}.{secrets.token_hex(4)}"
         with contextlib.suppress(FileExistsError):
@@ -115,7 +118,7 @@ def _create_beside(path: Path, permissions: int) -> Path:
 
 
 def exchange(one: str | Path, other: str | Path) -> bool:
-    """Two files change names, in one step; False where this system or file system cannot do that (Linux can)."""
+    """Exchange the names of two files atomically; return False if this system or file system cannot (Linux can)."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):
@@ -131,7 +134,7 @@ def replace_file(
     sync: bool = False,
     hint: str = "check disk and rights",
 ) -> None:
-    """`put_file` for files that users ask for. Raises InputError when the disk refuses."""
+    """Replace a file as `put_file` does, for users' files. Raises InputError if the disk refuses."""
     with writing(path, hint):
         try:
             put_file(path, write, mode=mode, sync=sync)
@@ -140,10 +143,10 @@ def replace_file(
 
 
 def open_whole(path: str | Path) -> BufferedReader:
-    """A user's file to be read: an ordinary one, or what a shell hands over as one (/dev/stdin, /dev/fd/N).
+    """Open a user's file for reading: a regular file, or a shell's descriptor (/dev/stdin, /dev/fd/N).
 
-    Raises OSError, with the reason as ``strerror``: also for what is no ordinary file (a pipe would be waited for, a
-    device has no end), and for a path that cannot be one.
+    Raises OSError, with the reason as ``strerror``, also for other types of files (a pipe would block, a device has no
+    end) and for an invalid path.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -160,12 +163,12 @@ def open_whole(path: str | Path) -> BufferedReader:
 
 
 def read_whole(path: str | Path, most: int = MOST_BYTES) -> bytes:
-    """All of a user's file (`open_whole`). Raises OSError, also for more than ``most`` bytes."""
+    """Read a user's whole file (`open_whole`). Raises OSError, also for more than ``most`` bytes."""
     with open_whole(path) as file:
         status, expected = os.fstat(file.fileno()), most
         if stat.S_ISREG(status.st_mode):
             expected = min(status.st_size, most)
-        # A buffer of the size that is asked for is made first; 64 MiB of it cost more than the file.
+        # Python first allocates a buffer of the requested size; 64 MiB cost more than reading the file.
         data = file.read(expected + 1)
         if expected < len(data) <= most:
             data += file.read(most + 1 - len(data))
@@ -175,7 +178,7 @@ def read_whole(path: str | Path, most: int = MOST_BYTES) -> bytes:
 
 
 def read_text(path: str | Path, most: int = MOST_BYTES, *, hint: str = "check the path") -> str:
-    """All of a user's text. Raises InputError where it cannot be read, is no UTF-8, or has more than ``most`` bytes."""
+    """Read a user's whole text. Raises InputError if it is unreadable, not UTF-8, or larger than ``most`` bytes."""
     with reading(path, hint):
         return read_whole(path, most).decode("utf-8")
 
@@ -192,7 +195,7 @@ def plain(value: object) -> Any:
 
 
 def no_constant(name: str) -> float:
-    """For readers of JSON: what is no number there (NaN, Infinity) is an error."""
+    """Reject NaN and Infinity, which are not numbers in JSON."""
     raise ValueError(f"{name} is not a number")
 
 
@@ -207,14 +210,14 @@ def write_json(path: Path, document: Mapping[str, object]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """A text file in UTF-8, replaced whole."""
+    """Write a UTF-8 text file atomically."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(
     path: Path, content: bytes, *, mode: int | None = 0o644, sync: bool = False, hint: str = "check disk and rights"
 ) -> None:
-    """A file replaced whole; the rest as of `replace_file`."""
+    """Write a file atomically; see `replace_file`."""
 
     def write(temporary: Path) -> None:
         temporary.write_bytes(content)
@@ -223,9 +226,9 @@ def write_bytes(
 
 
 def read_json(path: Path, hint: str = "run the experiment again") -> dict[str, Any]:
-    """A JSON object, of a run directory unless `hint` says how else such a file comes about.
+    """Read a JSON object of a run directory; `hint` tells how such a file is made otherwise.
 
-    Raises InputError when it is missing or damaged.
+    Raises InputError if it is missing or damaged.
     """
     try:
         found = json.loads(read_whole(path).decode("utf-8"))

@@ -1,11 +1,11 @@
-"""Compilation of kernels by numba: with which options, and where the machine code is kept between runs.
+"""Compilation of kernels by numba: its options, and the cache of machine code between runs.
 
 numba notices when the file of a function has changed, but not when a function or a constant that it takes from another
-file has. So the folder's name is a digest of every module that a kernel can reach, and of whatever else decides about
-machine code: a change of any of them compiles everything once more.
+file has. So the folder's name is a digest of every module that a kernel can reach, and of everything else that affects
+machine code: a change of any of them compiles everything again.
 
-``YARNFAIR_CHECKED=1`` compiles with a check of every index, and overwrites slots that are freed. Such code is kept in a
-folder of its own.
+``YARNFAIR_CHECKED=1`` compiles with a check of every index, and overwrites slots that are freed. Such code has a
+separate folder.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from typing import Any
 CHECKED = os.environ.get("YARNFAIR_CHECKED", "") not in ("", "0")
 
 _PREFIX = "compiled-"
-#: Folders of former sources are left for so long (seconds): runs that began before a change still use them.
+#: Lifetime of folders of earlier sources (seconds), because runs that began before a change still use them.
 _KEEP_S = 86_400
-#: The packages whose releases decide about machine code.
+#: The packages whose releases affect machine code.
 _COMPILER = ("numba", "llvmlite", "numpy")
 
-#: The entry points of packages that may bring kernels (`harness.base.extensions.ENTRY_POINT_GROUP`).
+#: The entry points of packages that may have kernels (`harness.base.extensions.ENTRY_POINT_GROUP`).
 _GROUP = "yarnfair.systems"
 
 _PACKAGE = Path(__file__).parents[1]
-#: How a module that has kernels, or makes them, begins a line.
+#: Beginning of a line in a module that has kernels, or makes them.
 _WORDS = (b"numba", b"llvmlite", b"harness.sim.kernel", b"harness.sim.ops")
 _HAS_KERNELS = re.compile(
     rb"^[ \t]*(?:from|import) (?:numba|llvmlite)\b|^from harness\.sim\.(?:kernel|ops) import", re.MULTILINE
 )
-#: Imports at the level of a module: an import inside a function gives nothing to a kernel.
+#: Imports at module level; an import inside a function does not affect a kernel.
 _IMPORT = re.compile(
     rb"^(?:from (harness[\w.]*) import (?:\(([^)]*)\)|([^\n(]*))|import (harness[\w.]*))", re.MULTILINE
 )
@@ -48,7 +48,7 @@ def _has_kernels(source: bytes) -> bool:
 
 
 def _imported(source: bytes) -> Iterator[str]:
-    """The modules of this package that a module imports; names that are no modules are among them."""
+    """Return the modules of this package that a module imports; may include names that are no modules."""
     for package, in_brackets, on_line, module in _IMPORT.findall(source):
         found = (package or module).decode()
         yield found
@@ -59,7 +59,7 @@ def _imported(source: bytes) -> Iterator[str]:
 def reached_modules(root: Path = _PACKAGE) -> dict[str, Path]:
     """Find every module from which a kernel can take something.
 
-    These are the modules that have kernels, and all that they import, directly or through others.
+    These are the modules with kernels, and everything that they import, directly or indirectly.
 
     Parameters
     ----------
@@ -87,7 +87,8 @@ def reached_modules(root: Path = _PACKAGE) -> dict[str, Path]:
 def installed_modules() -> dict[str, Path]:
     """Find the modules of installed extensions that have kernels: a scheduler's are linked with this package's.
 
-    Nothing is imported: an extension may itself be what is being imported. All modules of such a package count.
+    Nothing is imported, because an extension may itself be in the course of being imported. All modules of such a
+    package count.
 
     Returns
     -------
@@ -116,7 +117,7 @@ def _version(package: str) -> str:
 
 
 def _processor() -> str:
-    """The processor's model and features: numba compiles for the very processor."""
+    """Return the processor's model and features, because numba compiles for the exact processor."""
     import platform
 
     with contextlib.suppress(OSError):
@@ -126,10 +127,9 @@ def _processor() -> str:
 
 
 def digest(root: Path = _PACKAGE) -> str:
-    """Compute the digest of all that machine code is made from.
+    """Compute the digest of everything from which machine code is made.
 
-    Of files with kernels the time of the last change counts, too, because numba compiles them once more when that
-    differs.
+    For files with kernels the modification time also counts, because numba compiles them again if that differs.
     """
     import hashlib
 
@@ -148,7 +148,7 @@ def _bases() -> list[Path]:
 
 
 def kept_in() -> Path | None:
-    """The folder in which this package keeps its machine code; None: the user's own, or none can be written."""
+    """Return the folder of this package's machine code; None: the user's own setting, or no folder is writable."""
     folder = Path(os.environ.get("NUMBA_CACHE_DIR", ""))
     return folder if folder.name.startswith(_PREFIX) else None
 
@@ -157,7 +157,7 @@ _done: list[bool] = []
 
 
 def keep_compiled_code() -> None:
-    """Tell numba where to keep what it compiles, unless the user did (``NUMBA_CACHE_DIR``)."""
+    """Tell numba where to cache machine code, unless the user did (``NUMBA_CACHE_DIR``)."""
     given = os.environ.get("NUMBA_CACHE_DIR")
     if _done or (given and not os.path.basename(given).startswith(_PREFIX)):
         return
@@ -232,18 +232,18 @@ def kernel_options(**more: Any) -> dict[str, Any]:
     return {"cache": True, "boundscheck": True, **more}
 
 
-#: What is called with a line for the user before something is compiled that takes long.
+#: Called with a line for the user before a long compilation.
 _announce: list[Callable[[str], None]] = []
 _announced: list[str] = []
 
 
 def announce_with(announce: Callable[[str], None]) -> None:
-    """Set what shows the user that code is compiled."""
+    """Set the function that tells the user about a compilation."""
     _announce[:] = [announce]
 
 
 def announce(text: str) -> None:
-    """Show the user that code is compiled; the same line only once."""
+    """Tell the user about a compilation, each line only once."""
     if text not in _announced:
         _announced.append(text)
         for show in _announce:

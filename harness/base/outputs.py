@@ -1,8 +1,8 @@
 """The one writer of files that a user asks for (``-o``, ``--svg``, ``--junit`` ...), and the check that comes first.
 
-What stands at the path decides how it is written. A regular file is replaced in one step, so that no reader meets half
-of it. A symbolic link is followed to its target. A device, a FIFO or an open descriptor (``/dev/stdout``,
-``/dev/fd/3``, ``>(command)``) is opened and written, never replaced. ``-`` is standard output.
+The existing file decides how it is written. A regular file is replaced atomically, so that no reader sees a partial
+file. A symbolic link is followed to its target. A device, a FIFO or an open descriptor (``/dev/stdout``, ``/dev/fd/3``,
+``>(command)``) is opened and written, never replaced. ``-`` is standard output.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ from typing import BinaryIO
 from harness.base.errors import InputError
 from harness.base.files import put_file, writing
 
-#: How a command line names standard output.
+#: The name of standard output on command lines.
 STANDARD_OUTPUT = Path("-")
-#: As many links as Linux follows.
+#: Maximum number of links that are followed, as in Linux.
 _MOST_LINKS = 40
 _CHOOSE = "choose another path"
 
 
 def is_standard_output(path: Path) -> bool:
-    """Whether a path names this process' standard output: ``-``, ``/dev/stdout``, ``/dev/fd/1`` or a link to them."""
+    """Return whether a path means this process' standard output.
+
+    ``-``, ``/dev/stdout``, ``/dev/fd/1`` or a link to them.
+    """
     return path == STANDARD_OUTPUT or _descriptor_of(path) == 1
 
 
@@ -38,8 +41,8 @@ def write_output(path: Path, content: str | bytes, *, sync: bool = False, hint: 
 
     Parameters
     ----------
-    path : where; missing folders above it are created. ``-`` is standard output.
-    content : all of it; text is written as UTF-8.
+    path : the file; missing parent folders are created. ``-`` is standard output.
+    content : the whole content; text is written as UTF-8.
     sync : whether a regular file is on the disk when this returns.
     hint : how to fix a path that cannot be written.
 
@@ -51,8 +54,8 @@ def write_output(path: Path, content: str | bytes, *, sync: bool = False, hint: 
     Raises
     ------
     InputError
-        The path cannot be written, or the text holds half a surrogate pair, which JSON and names of files may bring and
-        UTF-8 cannot hold. A regular file that stood there is then as it was.
+        The path cannot be written, or the text has a lone surrogate, which JSON and file names may contain but UTF-8
+        cannot. An existing regular file is then unchanged.
 
     Notes
     -----
@@ -81,7 +84,7 @@ def write_output(path: Path, content: str | bytes, *, sync: bool = False, hint: 
 def write_output_by(path: Path, write: Callable[[Path], None], *, hint: str = _CHOOSE) -> int:
     """Write a file that a user asked for by a function that fills a temporary file.
 
-    The rest is as of `write_output`.
+    Otherwise like `write_output`.
     """
     sizes: list[int] = []
 
@@ -94,7 +97,7 @@ def write_output_by(path: Path, write: Callable[[Path], None], *, hint: str = _C
         if regular is not None:
             _put(regular, measured, sync=False)
         else:
-            # Filled first: whoever reads a FIFO gets all of it or nothing.
+            # Filled first: the reader of a FIFO gets everything or nothing.
             with tempfile.TemporaryDirectory(prefix="yarnfair-output-") as folder:
                 draft = Path(folder) / f"output{path.suffix}"
                 measured(draft)
@@ -109,7 +112,7 @@ def check_output(path: Path, *, hint: str = _CHOOSE) -> None:
     Raises
     ------
     InputError
-        The name is not UTF-8, a folder stands there, or the rights do not suffice.
+        The name is not UTF-8, the path is a folder, or permissions are missing.
     """
     if path == STANDARD_OUTPUT:
         return
@@ -129,7 +132,7 @@ def check_output_folder(path: Path, *, hint: str = _CHOOSE) -> None:
     Raises
     ------
     InputError
-        The name is not UTF-8, something else stands there, or the rights do not suffice.
+        The name is not UTF-8, the path is not a folder, or permissions are missing.
     """
     with writing(path.as_posix().encode("utf-8", "backslashreplace").decode(), hint):
         check_name(path)
@@ -137,7 +140,7 @@ def check_output_folder(path: Path, *, hint: str = _CHOOSE) -> None:
 
 
 def check_name(path: Path) -> None:
-    """Raise OSError for a path that UTF-8 cannot write: documents and databases could not name it afterwards."""
+    """Raise OSError for a path that UTF-8 cannot encode: documents and databases could not name it afterwards."""
     try:
         str(path).encode("utf-8")
     except UnicodeEncodeError:
@@ -171,13 +174,16 @@ def _put(target: Path, write: Callable[[Path], None], sync: bool) -> None:
 
 
 def _regular_target(path: Path) -> Path | None:
-    """The regular file to replace, or to create, behind any links; None for all that must be opened and written."""
+    """Return the regular file to replace or create, after following links.
+
+    None for files that must be opened instead.
+    """
     if path == STANDARD_OUTPUT or _descriptor_of(path) is not None:
         return None
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:
-        # A link that leads nowhere yet: its target is created.
+        # A dangling link: its target is created.
         return Path(os.path.realpath(path))
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return Path(os.path.realpath(path))
@@ -185,7 +191,7 @@ def _regular_target(path: Path) -> Path | None:
 
 
 def _descriptor_of(path: Path) -> int | None:
-    """The number of this process' descriptor that a path names; None where it names none."""
+    """Return the number of this process' descriptor that a path names; None if it names none."""
     own = {f"/proc/{os.getpid()}/fd", "/proc/self/fd", "/dev/fd"}
     current = os.path.abspath(path)
     for _ in range(_MOST_LINKS):
@@ -202,7 +208,7 @@ def _descriptor_of(path: Path) -> int | None:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
-    """A stream into what is not replaced: standard output, an open descriptor, a device or a FIFO."""
+    """Open a stream to a file that is not replaced: standard output, an open descriptor, a device or a FIFO."""
     if is_standard_output(path):
         sys.stdout.flush()
         stream: BinaryIO = sys.stdout.buffer
@@ -210,7 +216,8 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
         stream.flush()
         return
     number = _descriptor_of(path)
-    # A duplicate writes on where the descriptor stands; opened by its name, a regular file would begin anew.
+    # A duplicate continues at the descriptor's position; opening a regular file by its name would start at the
+    # beginning.
     flags = os.O_WRONLY | os.O_CLOEXEC | os.O_NOCTTY
     handle = os.dup(number) if number is not None else os.open(path, flags)
     with open(handle, "wb") as opened:

@@ -1,4 +1,4 @@
-"""A TCP port of this machine that threads serve until it is closed. Its handler answers what is asked there."""
+"""A TCP port of this machine that threads serve until it is closed. Its handler answers requests."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 
 class Port:
-    """Listens at once, and answers from `start` to `stop`. OSError where that cannot be.
+    """Listens at once, and answers from `start` to `stop`. Raises OSError if that is impossible.
 
-    ``port`` 0 is a free one; ``name``: of its thread. ``url``: where it is, for who speaks HTTP there.
+    ``port`` 0 means a free one; ``name``: of its thread. ``url``: its address for HTTP clients.
     """
 
     def __init__(self, host: str, port: int, handler: type[socketserver.BaseRequestHandler], name: str) -> None:
@@ -23,11 +23,11 @@ class Port:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.1,), name=name, daemon=True)
 
     def start(self) -> None:
-        """Answer from now on."""
+        """Begin to answer."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop answering; nothing where it has been stopped, and no waiting where it never began."""
+        """Stop answering; no-op if it has been stopped, and without waiting if it never began."""
         if self._thread.is_alive():
             self._server.shutdown()
         self._server.server_close()
@@ -39,6 +39,6 @@ class _Server(socketserver.ThreadingTCPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away in the middle is its own affair; anything else is ours."""
+        """Ignore the error of a client that disconnects; report all others."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)

@@ -1,4 +1,4 @@
-"""Values that are made by the thousand a second."""
+"""Fast construction of values that are created thousands of times per second."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ T = TypeVar("T")
 
 
 def fast_constructor(frozen: type[T]) -> Callable[..., T]:
-    """A function that makes instances of a frozen dataclass with slots from all its fields, by position.
+    """Return a function that creates instances of a frozen dataclass with slots from all its fields, by position.
 
-    The class' own constructor sets each field through ``object.__setattr__``: three times slower. Nothing is checked,
-    and ``__post_init__`` is not called. The instances are the class' own, frozen like any other.
+    The class' own constructor sets each field through ``object.__setattr__``: three times slower. The function checks
+    nothing and does not call ``__post_init__``. The instances belong to the class and are frozen.
     """
     names = [field.name for field in fields(frozen)]  # type: ignore[arg-type]
     sets = "\n".join(f"    new.{name} = {name}" for name in names)
     code = (
         f"def make({', '.join(names)}):\n    new = allocate(Open)\n{sets}\n    new.__class__ = frozen\n    return new\n"
     )
-    # Of the same slots, so that an instance may change from one class to the other.
+    # It has the same slots, so an instance may change from one class to the other.
     space: dict[str, Any] = {
         "Open": type("Open", (), {"__slots__": tuple(names)}),
         "allocate": object.__new__,
@@ -36,10 +36,10 @@ def fast_constructor(frozen: type[T]) -> Callable[..., T]:
 
 
 def collect_rarely() -> None:
-    """Let the garbage collector of this process look seldom, and at its end not at all.
+    """Let the garbage collector of this process run rarely, and not at all at its end.
 
-    What the modules hold stays as long as the process, and numba's part of it is large: looking through it takes a
-    tenth of a run's time, and once more half a second of CPU when the interpreter ends.
+    Objects of modules live as long as the process, and numba has many: traversing them takes a tenth of a run's time,
+    and half a second of CPU at the interpreter's end.
     """
     gc.set_threshold(100_000, 20, 20)
     atexit.unregister(_end_at_once)
@@ -47,9 +47,9 @@ def collect_rarely() -> None:
 
 
 def collect_at_the_end() -> None:
-    """Let the interpreter's last collection take place: for a process that has run a user's code.
+    """Let the interpreter's last collection run, for a process that has run a user's code.
 
-    A file that a module of theirs has left open is written to its end only then.
+    Only then is a file flushed that a user's module has left open.
     """
     atexit.unregister(_end_at_once)
 
@@ -62,7 +62,10 @@ def _end_at_once() -> None:
 
 @contextlib.contextmanager
 def without_collector() -> Iterator[None]:
-    """While a document is read whose many small objects all stay: walking them for garbage takes a quarter more."""
+    """Context for reading a document with many small objects that all stay.
+
+    Collecting garbage takes a quarter more time.
+    """
     was = gc.isenabled()
     gc.disable()
     try:

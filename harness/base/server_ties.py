@@ -1,7 +1,7 @@
-"""What the server of worker processes imports before anything else (harness.base.workers): it ties all of them.
+"""First import of the server of worker processes (harness.base.workers): it ties the lifetimes of all processes.
 
 The server ends with the command that started it. Each process that it forks ends with the server, from its first moment
-on and whatever it works for. A module, because the standard library's server runs nothing but imports.
+on. This is a module because the standard library's server only executes imports.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 
 from harness.base.ties import end_with
 
-#: The variable that names the command's process id to its server.
+#: The variable that tells the server the command's process id.
 OWNER = "YARNFAIR_WORKERS_OF"
 #: In the server and in its workers: the server's process id.
 server_pid: int | None = None
@@ -20,7 +20,7 @@ _forked = False
 
 def _tie_worker() -> None:
     global _forked
-    # A process that a worker forks is none of the server's.
+    # A process that a worker forks does not belong to the server.
     if not _forked and server_pid is not None:
         end_with(server_pid)
     _forked = True

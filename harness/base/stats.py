@@ -1,10 +1,10 @@
 """Statistics of repeated runs: intervals, permutation tests on ranks, correction for many tests.
 
-scipy does what it does alike. The tests on ranks are our own, because its exact ones take no ties, and its permutation
-test doubles the smaller tail, which differs where ties make the sums of ranks uneven.
+scipy is used where it computes the same. The rank tests are our own, because scipy's exact ones do not support ties,
+and its permutation test doubles the smaller tail, which differs if ties make the rank sums asymmetric.
 
-Everything is deterministic: what is drawn is drawn from a generator with a fixed seed, so the same runs give the same
-answer. Nothing here knows what a metric is.
+Everything is deterministic: random numbers come from a generator with a fixed seed, so the same runs give the same
+result.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 Floats = NDArray[np.float64]
 Correction = Literal["bh", "holm", "none"]
 
-#: Arrangements up to this number are all gone through; beyond it so many are drawn.
+#: Up to this number all arrangements are enumerated; beyond it this many are drawn.
 ARRANGEMENTS = 20_000
 RESAMPLES = 4_000
 _SEED = 20_161
@@ -32,7 +32,7 @@ _SEED = 20_161
 
 @dataclass(frozen=True, slots=True)
 class Test:
-    """A two-sided test: its name, p, the least p that so many values could have given, and the direction it saw."""
+    """A two-sided test: its name, p, the smallest p that this number of values can give, and the observed direction."""
 
     name: str
     p: float
@@ -41,7 +41,7 @@ class Test:
 
 
 def half_width_95(values: Sequence[float]) -> float:
-    """Half of the 95 % interval of the mean of independent values, as if they were normal (Student's t); 0 for one."""
+    """Return half of the 95 % interval of the mean of independent normal values (Student's t); 0 for one value."""
     count = len(values)
     if count < 2:
         return 0.0
@@ -51,18 +51,18 @@ def half_width_95(values: Sequence[float]) -> float:
 
 
 def means_and_half_widths_95(rows: Floats) -> tuple[Floats, Floats]:
-    """The mean of each column, and half of its 95 % interval.
+    """Return the mean of each column, and half of its 95 % interval.
 
     Parameters
     ----------
     rows
-        Independent values, a row each: at least two rows by any number of columns. NaN in a column makes both of its
+        Independent values, one per row: at least two rows by any number of columns. NaN in a column makes both of its
         results NaN.
 
     Returns
     -------
     tuple
-        Means and half widths (Student's t, as `half_width_95`), one a column.
+        Means and half widths (Student's t, as `half_width_95`), one per column.
     """
     from scipy.stats import t
 
@@ -71,7 +71,7 @@ def means_and_half_widths_95(rows: Floats) -> tuple[Floats, Floats]:
 
 
 def ranks(values: ArrayLike) -> Floats:
-    """Ranks from 1, equal values share the mean of theirs."""
+    """Return ranks from 1; equal values share their mean rank."""
     from scipy.stats import rankdata
 
     return np.asarray(rankdata(np.asarray(values, dtype=np.float64)), dtype=np.float64)
@@ -79,7 +79,7 @@ def ranks(values: ArrayLike) -> Floats:
 
 def _p(sums: Floats, seen: float, drawn: bool) -> float:
     extreme = int((np.abs(sums) >= abs(seen) - 1e-9).sum())
-    # What is drawn counts the arrangement that was seen itself, so that p is never 0.
+    # The observed arrangement counts among the drawn ones, so that p is never 0.
     return (extreme + 1) / (len(sums) + 1) if drawn else extreme / len(sums)
 
 
@@ -103,7 +103,7 @@ def signed_rank(differences: ArrayLike) -> Test:
 
 
 def rank_sum(reference: ArrayLike, contender: ArrayLike) -> Test:
-    """The Mann-Whitney test as a permutation test over who belongs to which group; ties share ranks."""
+    """The Mann-Whitney test as a permutation test over the assignment to groups; ties share ranks."""
     a, b = np.asarray(reference, dtype=np.float64), np.asarray(contender, dtype=np.float64)
     name = "rank sums"
     if len(a) == 0 or len(b) == 0:
@@ -121,38 +121,37 @@ def rank_sum(reference: ArrayLike, contender: ArrayLike) -> Test:
 
 @lru_cache(maxsize=1)
 def _signs(count: int) -> Floats:
-    """`ARRANGEMENTS` random signs of so many differences, one a row: the same for every metric of a contest."""
+    """Return `ARRANGEMENTS` random sign vectors, one per row, the same for every metric of a contest."""
     return np.random.default_rng(_SEED).choice((-1.0, 1.0), size=(ARRANGEMENTS, count))
 
 
 @lru_cache(maxsize=8)
 def _choices(count: int, own: int) -> NDArray[np.int64]:
-    """Every choice of `own` of `count` places, one a row. Every metric of a contest asks for the same."""
+    """Return every choice of `own` of `count` positions, one per row. Every metric of a contest asks for the same."""
     return np.array(list(itertools.combinations(range(count), own)), dtype=np.int64)
 
 
 @lru_cache(maxsize=2)
 def _dealt(count: int, own: int) -> NDArray[np.uint32]:
-    """`ARRANGEMENTS` random choices of `own` of `count` places, one a row: the same for every metric of a contest."""
+    """Return `ARRANGEMENTS` random choices of `own` of `count` positions, one per row, the same for all metrics."""
     rng = np.random.default_rng(_SEED)
     return np.array([rng.permutation(count)[:own] for _ in range(ARRANGEMENTS)], dtype=np.uint32)
 
 
 def least_together(before: int, after: int) -> float:
-    """The least p that `together` can give so many runs."""
+    """Return the smallest p that `together` can give for this number of runs."""
     all_of = math.comb(before + after, after)
     return 1 / (ARRANGEMENTS + 1) if all_of > ARRANGEMENTS else 1 / all_of
 
 
 def together(before: Floats, after: Floats) -> Floats:
-    """Many metrics of repeated runs at once: p of each column.
+    """Test many metrics of repeated runs at once; return p of each column.
 
-    One-sided: p is small where `after` (k runs by m metrics) lies above `before` (n by m). Runs are dealt anew to both
-    sides, whole rows, so that metrics stay together; a column's p is how often the greatest difference of all columns
-    (in standard deviations of its own column) is as great as the one it has. So the chance that any column of two
-    unchanged sides has p <= alpha is at most alpha, however the metrics hang together and whatever their distribution
-    (Westfall and Young, Resampling-Based Multiple Testing, 1993: single-step maxT). Columns without any difference
-    have p = 1.
+    One-sided: p is small if `after` (k runs by m metrics) is above `before` (n by m). Whole rows are permuted between
+    the sides, so metrics stay together; a column's p is the frequency with which the largest difference of all columns
+    (in standard deviations of the column) is at least the column's own. So the probability that any column of two
+    unchanged sides has p <= alpha is at most alpha, for any dependence and any distribution of the metrics (Westfall
+    and Young, Resampling-Based Multiple Testing, 1993: single-step maxT). Columns without any difference have p = 1.
     """
     rows = np.concatenate([before, after])
     count, own = len(rows), len(after)
@@ -179,16 +178,16 @@ def together(before: Floats, after: Floats) -> Floats:
 def _resamples(*counts: int) -> tuple[NDArray[np.int64], ...]:
     """Return the resampling indices that `scipy.stats.bootstrap` would draw for samples of these sizes.
 
-    They depend on the sizes alone, so all metrics of a comparison share them.
+    They depend only on the sizes, so all metrics of a comparison share them.
     """
     rng = np.random.default_rng(_SEED)
     return tuple(rng.integers(0, count, (RESAMPLES, count)) for count in counts)
 
 
 def _medians(sample: Floats, drawn: NDArray[np.int64]) -> Floats:
-    """The median of each resample, a row of places in the sample.
+    """Return the median of each resample, given as rows of positions in the sample.
 
-    By the places' ranks instead of their values: short integers are parted in a fraction of the time.
+    Uses ranks instead of values, because short integers are partitioned in a fraction of the time.
     """
     order = np.argsort(sample, kind="stable")
     rank = np.empty(len(sample), dtype=np.uint16 if len(sample) <= 2**16 else np.uint32)
@@ -200,7 +199,7 @@ def _medians(sample: Floats, drawn: NDArray[np.int64]) -> Floats:
 
 
 def _interval(sample: Floats, medians: Floats, confidence: float) -> tuple[float, float]:
-    """The percentile bootstrap interval of a statistic whose values for all resamples are given."""
+    """Return the percentile bootstrap interval of a statistic, given its values for all resamples."""
     from scipy.stats import bootstrap
 
     found = bootstrap(  # type: ignore[call-overload]  # scipy takes whatever has such a distribution
@@ -215,7 +214,7 @@ def _interval(sample: Floats, medians: Floats, confidence: float) -> tuple[float
 
 
 def interval_paired(differences: ArrayLike, confidence: float = 0.95) -> tuple[float, float] | None:
-    """Percentile bootstrap interval of the median of paired differences; None for fewer than two pairs."""
+    """Return the percentile bootstrap interval of the median of paired differences; None for fewer than two pairs."""
     d = np.asarray(differences, dtype=np.float64)
     if len(d) < 2:
         return None
@@ -227,7 +226,10 @@ def interval_paired(differences: ArrayLike, confidence: float = 0.95) -> tuple[f
 def interval_unpaired(
     reference: ArrayLike, contender: ArrayLike, confidence: float = 0.95
 ) -> tuple[float, float] | None:
-    """Percentile bootstrap interval of the difference of two medians; None when a group has fewer than two values."""
+    """Return the percentile bootstrap interval of the difference of two medians.
+
+    None if a group has fewer than two values.
+    """
     a, b = np.asarray(reference, dtype=np.float64), np.asarray(contender, dtype=np.float64)
     if len(a) < 2 or len(b) < 2:
         return None
@@ -236,7 +238,10 @@ def interval_unpaired(
 
 
 def adjusted(p: Sequence[float], correction: Correction = "bh") -> list[float]:
-    """p-values corrected for their number: Benjamini-Hochberg (``bh``, false discovery rate) or Holm (any error)."""
+    """Return p-values corrected for multiple tests.
+
+    Benjamini-Hochberg (``bh``, false discovery rate) or Holm (any error).
+    """
     count = len(p)
     if correction == "none" or count == 0:
         return list(p)
@@ -255,7 +260,7 @@ def adjusted(p: Sequence[float], correction: Correction = "bh") -> list[float]:
 
 @dataclass(frozen=True, slots=True)
 class ChangePoint:
-    """A lasting change within a series: its first value's place, the medians before and after, p."""
+    """A lasting change within a series: position of its first value, the medians before and after, p."""
 
     at: int
     before: float
@@ -263,19 +268,19 @@ class ChangePoint:
     p: float
 
 
-#: No more values than this are looked at for changes: the latest.
+#: Maximum number of values that are searched for changes: the latest.
 LONGEST = 120
-#: A change leaves so many values on both sides.
+#: Minimum number of values on both sides of a change.
 SHORTEST = 4
 
 
 def change_points(values: ArrayLike, alpha: float, shortest: int = SHORTEST) -> list[ChangePoint]:
-    """Places where the level of a series changes, by circular binary segmentation over ranks.
+    """Return the positions where the level of a series changes, by circular binary segmentation over ranks.
 
-    In each segment that stretch is looked for whose ranks differ most from those of the rest (normalised by what
-    chance gives to a stretch of its length); it stands when among the permutations of the segment one as clear is
-    rarer than `alpha`, and both its ends are then cuts. A cut leaves `shortest` values on both sides. Of more than
-    LONGEST values the latest are taken; places count from the first value given.
+    In each segment, the stretch is searched whose ranks differ most from the rest (normalised by the chance variation
+    for its length). It is accepted if fewer than `alpha` of the segment's permutations have one at least as clear; both
+    of its ends are then cuts. A cut leaves `shortest` values on both sides. Only the latest LONGEST values are used;
+    positions count from the first given value.
     """
     given = np.asarray(values, dtype=np.float64)
     skipped = max(0, len(given) - LONGEST)
@@ -304,15 +309,15 @@ def change_points(values: ArrayLike, alpha: float, shortest: int = SHORTEST) -> 
 
 
 def least_change_p(values: ArrayLike, shortest: int = SHORTEST) -> float:
-    """The least p that a change of level could have in a series of so many values, with as many equal ones among them.
+    """Return the smallest possible p of a change of level in a series of this length and number of equal values.
 
-    1 where no change can be seen at all. Below it no `alpha` of `change_points` finds anything.
+    Returns 1 if no change can be detected at all. With a smaller `alpha`, `change_points` finds nothing.
     """
     given = np.asarray(values, dtype=np.float64)[-LONGEST:]
     n = len(given)
     if n < 2 * shortest or (given == given[0]).all():
         return 1.0
-    # The clearest arrangement has the lower half on one side of a cut, and as many are as clear as there are stretches.
+    # The clearest arrangement has the lower half on one side of a cut, and there are as many of these as stretches.
     i, j = _stretches(n, shortest)
     halves = int(np.isin(j - i, (n // 2, n - n // 2)).sum())
     alike = np.unique(given, return_counts=True)[1]
@@ -321,7 +326,7 @@ def least_change_p(values: ArrayLike, shortest: int = SHORTEST) -> float:
 
 
 def level_of_each(least: Sequence[float], alpha: float) -> float:
-    """The level for each of several tests whose least possible p are given, so that all together err at `alpha`.
+    """Return the level for each of several tests with given smallest possible p, so that their joint error is `alpha`.
 
     Tarone's correction: tests that cannot reach the level (least p above it) are not counted, because they cannot err.
     """
@@ -333,15 +338,15 @@ def level_of_each(least: Sequence[float], alpha: float) -> float:
 
 @lru_cache(maxsize=64)
 def _stretches(n: int, shortest: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """All stretches [i, j) of n values that leave none of the pieces they make shorter than `shortest`."""
+    """Return all stretches [i, j) of n values that leave no piece shorter than `shortest`."""
     i, j = np.triu_indices(n + 1, k=shortest)
-    # A stretch that ends at n is left out, because its complement, which begins at 0, makes the same two pieces.
+    # A stretch that ends at n is left out, because its complement, which begins at 0, gives the same two pieces.
     able = ((i == 0) | (i >= shortest)) & (n - j >= shortest)
     return i[able], j[able]
 
 
 def _clearest(r: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[Floats, NDArray[np.int64]]:
-    """Of each row of ranks: the largest normalised difference of a stretch, and which stretch."""
+    """Return, for each row of ranks, the largest normalised difference of a stretch, and this stretch."""
     n = r.shape[1]
     sums = np.zeros((len(r), n + 1))
     np.cumsum(r - (n + 1) / 2, axis=1, out=sums[:, 1:])
@@ -353,7 +358,7 @@ def _clearest(r: Floats, i: NDArray[np.int64], j: NDArray[np.int64]) -> tuple[Fl
 
 @lru_cache(maxsize=4)
 def _sums(doubled: tuple[int, ...]) -> Floats:
-    """In how many ways k of some doubled ranks (whole numbers) add up to s, [k, s], for k up to half of them."""
+    """Count the ways in which k of some doubled ranks (integers) add up to s: [k, s], for k up to half of them."""
     most = len(doubled) // 2
     ways = np.zeros((most + 1, sum(sorted(doubled)[len(doubled) - most :]) + 1))
     ways[0, 0] = 1.0
@@ -363,10 +368,10 @@ def _sums(doubled: tuple[int, ...]) -> Floats:
 
 
 def _chance(own: Floats, seen: float, i: NDArray[np.int64], j: NDArray[np.int64]) -> float:
-    """An upper bound, exact in its parts, of the chance that any stretch of permuted ranks is as clear as `seen`.
+    """Return an upper bound of the probability that any stretch of permuted ranks is as clear as `seen`.
 
-    The sum over the stretches of their own chances: of each length the rank sums of all choices are counted. It has no
-    least value as drawn permutations have, and is near the chance itself where that is small.
+    It is the sum of the stretches' exact probabilities, from the rank sums of all choices of each length. Unlike drawn
+    permutations it has no smallest value, and for small probabilities it is almost exact.
     """
     n = len(own)
     ways = _sums(tuple(sorted(round(2 * rank) for rank in own.tolist())))
@@ -374,7 +379,7 @@ def _chance(own: Floats, seen: float, i: NDArray[np.int64], j: NDArray[np.int64]
     of_length = np.bincount(np.minimum(j - i, n - (j - i)), minlength=n // 2 + 1)
     chance = 0.0
     for length in np.flatnonzero(of_length).tolist():
-        # A stretch and its complement deviate alike.
+        # A stretch and its complement deviate equally.
         away = seen * math.sqrt(length * (n - length) * (n + 1) / 12.0)
         far = np.abs(sums / 2 - length * (n + 1) / 2) >= away - 1e-9
         chance += float(of_length[length]) * float(ways[length, far].sum()) / math.comb(n, length)
@@ -390,7 +395,7 @@ def _stretch(values: Floats, alpha: float, shortest: int) -> tuple[tuple[int, in
     seen, which = _clearest(own[None, :], i, j)
     found = (int(i[which[0]]), int(j[which[0]]))
     rng = np.random.default_rng(_SEED)
-    # Enough permutations to see p below alpha; drawn in parts, because most series need few to be cleared.
+    # Enough permutations to detect p below alpha; drawn in parts, because most series need few.
     most, at_once = min(ARRANGEMENTS, max(999, math.ceil(10 / alpha))), 200
     extreme = drawn = 0
     while drawn < most:
@@ -400,7 +405,7 @@ def _stretch(values: Floats, alpha: float, shortest: int) -> tuple[tuple[int, in
         if extreme > 10 + alpha * most:
             return None
         if drawn == at_once:
-            # What is clear needs no more of them, and below what they can show nothing else decides.
+            # A clear case needs no more permutations; p below their resolution is decided by the bound.
             chance = _chance(own, float(seen[0]), i, j)
             if chance <= alpha:
                 return found, chance

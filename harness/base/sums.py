@@ -1,4 +1,4 @@
-"""Sums of floats that are the same under every version of Python, and in compiled code; exact numbers for JSON."""
+"""Sums of floats that are equal in every Python version and in compiled code; exact numbers for JSON."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any
 def left_fold_sum(values: Iterable[object], start: object = 0) -> Any:
     """The values added one after the other, from left to right.
 
-    Python's own `sum` makes up for rounding errors since 3.12: a simulation's last digits would follow Python's
+    Since 3.12 Python's own `sum` compensates rounding errors: a simulation's last digits would depend on Python's
     version, and a compiled policy would differ from the plain one.
     """
     return functools.reduce(operator.add, values, start)
 
 
 def plain(value: Fraction | float) -> int | float:
-    """An exact number as JSON has it: whole ones as integers, else the nearest float."""
+    """Convert an exact number for JSON: an integer, or else the nearest float."""
     return int(value) if isinstance(value, int | Fraction) and value.denominator == 1 else float(value)

@@ -1,1 +1,1 @@
-"""What every part speaks: resources, queue trees, snapshots, orders, plans, errors. Frozen values, no I/O."""
+"""The terms that all parts share: resources, queue trees, snapshots, orders, plans, errors. Frozen values, no I/O."""

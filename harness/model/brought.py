@@ -1,6 +1,7 @@
-"""What the project brings that a user may call by its name: experiments, scenarios, MapReduce jobs, workloads.
+"""The project's own files that a user may call by name: experiments, scenarios, MapReduce jobs, workloads.
 
-A name is a file's without its ending, a workload's also with its folder (``contended/spark``). Reads first lines only.
+A name is a file name without its suffix; a workload's name includes its folder (``contended/spark``). Reads first lines
+only.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from pathlib import Path
 from harness.base.errors import InputError, first_sentence, nearest
 from harness.model.data import data_path
 
-#: what -> (one of them, folder, its files)
+#: type -> (its description, folder, its files)
 _FOLDERS = {
     "experiments": ("experiment", "experiments", "**/*.yaml"),
     "workloads": ("workload", "workloads", "*/*.yaml"),
@@ -23,7 +24,7 @@ WHAT = tuple(_FOLDERS)
 
 @dataclass(frozen=True, slots=True)
 class Brought:
-    """One of them: its name, what it is in a line, its file."""
+    """One of these files: its name, its one-line description, its path."""
 
     name: str
     about: str
@@ -31,19 +32,19 @@ class Brought:
 
 
 def names(what: str) -> list[str]:
-    """The names of all of `WHAT`, sorted."""
+    """Return the names of all of `WHAT`, sorted."""
     return sorted(_files(what))
 
 
 def brought(what: str) -> list[Brought]:
-    """All of `WHAT`, by name."""
+    """Return all of `WHAT`, by name."""
     return [Brought(name, _about(path), path) for name, path in sorted(_files(what).items())]
 
 
 def named(what: str, name: str | Path) -> Path:
-    """The file that a user means: a path, or the name of one that the project brings.
+    """Return the file that a user names: a path, or the name of one of the project's files.
 
-    Raises InputError when there is neither, with the nearest name.
+    Raises InputError if there is neither, with the nearest name.
     """
     text, path = str(name), Path(name)
     there = "\0" not in text and path.exists()
@@ -53,7 +54,7 @@ def named(what: str, name: str | Path) -> Path:
     if text in files:
         return files[text]
     if there or (what != "experiments" and ("/" in text or path.suffix)):
-        return path  # whoever reads it says what is wrong with the file
+        return path  # its reader reports what is wrong with the file
     close = nearest(path.stem if path.suffix in (".yaml", ".yml") else text, files)
     hint = f"did you mean {close!r}? " if close else ""
     raise InputError(
@@ -64,7 +65,7 @@ def named(what: str, name: str | Path) -> Path:
 
 
 def called(what: str, file: str) -> str:
-    """How a user calls a file: by the name of what the project brings, else by its path."""
+    """Return a user's name of a file: the name of a file of the project, else its path."""
     stem, path = Path(file).stem, Path(file).resolve()
     return stem if _files(what).get(stem, Path()).resolve() == path else file
 
@@ -74,7 +75,7 @@ def _files(what: str) -> dict[str, Path]:
     paths = data_path(folder).glob(pattern)
     if what != "workloads":
         return {path.stem: path for path in paths}
-    # A folder's own workload goes by the folder's name alone, as in experiments.
+    # A folder's own workload is called by the folder's name alone, as in experiments.
     return {
         path.stem if path.stem == path.parent.name else f"{path.parent.name}/{path.stem}": path
         for path in paths
@@ -83,7 +84,7 @@ def _files(what: str) -> dict[str, Path]:
 
 
 def _field(path: Path, key: str) -> str:
-    """The text of a top-level key that stands on one line; '' without it."""
+    """Return the text of a top-level key on a single line; '' if there is none."""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith(f"{key}:"):
             return line.partition(":")[2].strip().strip("'\"")
@@ -91,7 +92,7 @@ def _field(path: Path, key: str) -> str:
 
 
 def _about(path: Path) -> str:
-    """What a file says of itself: ``about``, ``description``, or the first sentence of the comment at its top."""
+    """Return a file's description: ``about``, ``description``, or the first sentence of the comment at its top."""
     if path.suffix == ".csv":
         return f"{len(path.read_text(encoding='utf-8').splitlines()) - 1} jobs"
     if said := _field(path, "about") or _field(path, "description"):

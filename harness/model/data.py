@@ -1,6 +1,6 @@
-"""Where the files lie that the package brings along: templates, workloads, experiments, policies, Docker files.
+"""Locates the package's data files: templates, workloads, experiments, policies, Docker files.
 
-From a checkout they are the folders beside ``harness/``; installed from the wheel they are in ``harness/_data/``.
+In a checkout they are in the folders beside ``harness/``; in an installed wheel they are in ``harness/_data/``.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _PACKAGE = Path(harness.__file__).resolve().parent
 
 
 def data_path(folder: str, *parts: str) -> Path:
-    """The path of a file (or folder) that the project brings: ``data_path("templates", "report.html.j2")``.
+    """Return the path of one of the package's files or folders: ``data_path("templates", "report.html.j2")``.
 
-    Whether it is there is the caller's business. A wheel has ``_data``, a checkout has not.
+    Does not check that it exists. A wheel has ``_data``, a checkout does not.
     """
     data = _PACKAGE / "_data"
     return (data if data.is_dir() else _PACKAGE.parent).joinpath(folder, *parts)
 
 
 def templates(*, keep_trailing_newline: bool = False) -> jinja2.Environment:
-    """The project's templates: what is filled in is escaped; a name that is not given is an error."""
+    """Return the project's templates, which escape inserted values and raise for missing names."""
     import jinja2
 
     return jinja2.Environment(

@@ -1,7 +1,7 @@
-"""Jobs as the simulator and the real clusters take them: stages of tasks with demands, durations and dependencies.
+"""Jobs for the simulator and for real clusters: stages of tasks with demands, durations and dependencies.
 
-A job is one YARN application. Where jobs come from (workload files, traces) is harness.jobs' and harness.experiments'
-business; how they are played is harness.sim's and harness.clusters'.
+A job is one YARN application. harness.jobs and harness.experiments read jobs from workload files and traces;
+harness.sim and harness.clusters run them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ JobKind = Literal["mapreduce", "spark", "dag", "service"]
 class Duration:
     """A distribution of task durations in seconds; a draw is rounded to integer milliseconds (at least 1).
 
-    ``constant``: value_s. ``lognormal``: exp(N(mu, sigma)) seconds. ``exponential``: mean value_s.
-    ``uniform``: low_s to high_s. ``empirical``: one of values_s, each equally likely. ``listed``: the k-th task of the
-    stage takes values_s[k] (a recorded trace); as many values as tasks. With ``attempts`` the k-th task has so many
-    values of its own, one for each attempt: all but the last one end without success, and each attempt is asked for
-    when the one before it has ended.
+    ``constant``: value_s. ``lognormal``: exp(N(mu, sigma)) seconds. ``exponential``: mean value_s. ``uniform``: low_s
+    to high_s. ``empirical``: one of values_s, each equally likely. ``listed``: the k-th task of the stage takes
+    values_s[k] (a recorded trace); as many values as tasks. With ``attempts``, ``attempts[k]`` values belong to the
+    k-th task, one for each attempt: all but the last attempt end without success, and each is asked for when the one
+    before it has ended.
     """
 
     kind: Literal["constant", "lognormal", "exponential", "uniform", "empirical", "listed"] = "constant"
@@ -42,12 +42,12 @@ class Stage:
     """Tasks of one kind within a job.
 
     ``after`` names stages of the same job; the stage's tasks are asked for when the fraction ``slow_start`` of those
-    stages' tasks has ended (MapReduce: reduces after slow-start; 1.0: a barrier), and none of its tasks ends before
-    all of those stages' tasks have (a reduce waits for the last map). ``priority`` is YARN's (smaller first).
+    stages' tasks has ended (MapReduce: reduces after slow-start; 1.0: a barrier), and none of its tasks ends before all
+    of those stages' tasks have (a reduce waits for the last map). ``priority`` is YARN's (smaller first).
 
-    Of Spark: ``delay_s`` is how long the driver takes, once all of those stages have ended, until it submits this one.
-    ``shuffles``: what its tasks leave on their executors is read by later stages; ``caches``: their executors hold
-    cached blocks. Both only matter to dynamic allocation.
+    For Spark: ``delay_s`` is the time from the end of all of those stages until the driver submits this one.
+    ``shuffles``: later stages read what its tasks leave on their executors; ``caches``: their executors hold cached
+    blocks. Both only matter to dynamic allocation.
     """
 
     name: str
@@ -62,12 +62,12 @@ class Stage:
     caches: bool = False
 
 
-#: What tasks of one kind ask for, and how long they take.
+#: Requested resources and duration of the tasks.
 Work = tuple[Resource, Duration]
 
 
 def mapreduce_stages(maps: int, reduces: int, of_map: Work, of_reduce: Work, slow_start: float) -> tuple[Stage, ...]:
-    """MapReduce's two stages, with the AM's priorities: reduces before maps (10, 20)."""
+    """Return MapReduce's two stages, with the AM's priorities: reduces before maps (10, 20)."""
     if not reduces:
         return (Stage("map", maps, *of_map),)
     return Stage("map", maps, *of_map), Stage("reduce", reduces, *of_reduce, ("map",), slow_start, priority=10)
@@ -80,20 +80,20 @@ class DynamicAllocation:
     Attributes
     ----------
     least, most, initial : int
-        ``minExecutors``, ``maxExecutors``, and how many it asks for at first.
+        ``minExecutors``, ``maxExecutors``, and the initial number of executors.
     ratio : float
-        ``executorAllocationRatio``: the part of the executors that all tasks could use at once.
+        ``executorAllocationRatio``: the requested fraction of the executors that all tasks could use at once.
     backlog_s, sustained_s : float
-        ``schedulerBacklogTimeout`` and ``sustainedSchedulerBacklogTimeout``: after tasks have waited for so long, more
-        executors are asked for; and again so long after that.
+        ``schedulerBacklogTimeout`` and ``sustainedSchedulerBacklogTimeout``: the times that tasks wait before more
+        executors are requested, first and from then on.
     idle_s : float
-        ``executorIdleTimeout``: an executor without tasks is removed after so long.
+        ``executorIdleTimeout``: an executor without tasks is removed after this time.
     cached_s : float or None
-        ``cachedExecutorIdleTimeout``: the same of one with cached blocks. None: never.
+        ``cachedExecutorIdleTimeout``: the same for an executor with cached blocks. None: never.
     tracks_shuffles : bool
         Executors keep what they have shuffled (``shuffleTracking.enabled`` without the external shuffle service).
     shuffle_s : float or None
-        ``shuffleTracking.timeout``: after so long an executor is removed all the same. None: never.
+        ``shuffleTracking.timeout``: such an executor is removed after this time. None: never.
     """
 
     least: int = 0
@@ -109,7 +109,7 @@ class DynamicAllocation:
 
 
 def most_executors(dynamic: DynamicAllocation, tasks: int, slots: int) -> int:
-    """How many executors dynamic allocation may ever hold for so many tasks, of which ``slots`` run in each at once."""
+    """Return how many executors dynamic allocation may hold for a number of tasks, with ``slots`` in each."""
     return min(max(math.ceil(tasks * dynamic.ratio / slots), dynamic.initial, 1), dynamic.most)
 
 
@@ -120,15 +120,15 @@ class JobSpec:
     ``mapreduce`` / ``dag``: each task is a container of its own. ``spark``: ``executors`` containers of
     ``executor_demand`` are asked for at the start and held until the application ends; stages' tasks run inside,
     ``executor_slots`` at once each. The driver begins when ``executors_least`` of them take tasks, at the latest
-    ``executors_wait_s`` after it has asked for them. With ``dynamic`` their number follows the tasks, as Spark's
-    dynamic allocation has it, and ``executors`` is the most that there may ever be. ``service``: its tasks hold
-    containers until it ends. Submitted at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended.
-    With ``lifetime_s`` it ends so long after its submission, neither earlier nor later, and with it all that it still
-    holds or asks for: a service, or a job that was killed.
+    ``executors_wait_s`` after it has asked for them. With ``dynamic`` their number follows the tasks, as in Spark's
+    dynamic allocation, and ``executors`` is the upper limit. ``service``: its tasks hold containers until it ends.
+    Submitted at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended. With ``lifetime_s`` it ends
+    exactly this time after its submission, together with everything that it still holds or asks for: a service, or a
+    job that was killed.
 
-    What its parts take beside its tasks (None: what the run's delays say): ``am_start_s`` from the grant of its
-    master's container to the master's first heartbeat, ``executor_start_s`` from when the master has an executor's
-    container until that takes tasks, ``am_end_s`` from when the master knows that all tasks have ended until it ends.
+    Overheads besides its tasks (None: the run's delays): ``am_start_s`` from the grant of its master's container to the
+    master's first heartbeat, ``executor_start_s`` from when the master has an executor's container until that takes
+    tasks, ``am_end_s`` from when the master knows that all tasks have ended until it ends.
     """
 
     id: str
@@ -137,7 +137,7 @@ class JobSpec:
     am: Resource
     stages: tuple[Stage, ...]
     user: str = "yarnfair"
-    name: str = ""  # job type, "uservisits aggregation"
+    name: str = ""  # job type, such as "uservisits aggregation"
     submit_s: float = 0.0
     after_job: str | None = None
     think_s: float = 0.0
@@ -155,7 +155,7 @@ class JobSpec:
 
 @dataclass(frozen=True, slots=True)
 class TaskFaults:
-    """What goes wrong with tasks, as probabilities a task attempt (drawn with the run's seed).
+    """Faults of tasks, as probabilities per task attempt (drawn with the run's seed).
 
     A failed attempt ends at a uniform fraction of its duration and is asked for again; after ``max_attempts`` the job
     fails. A straggler takes ``straggler_factor`` times as long; with ``speculation`` a copy is asked for when a task
@@ -172,9 +172,9 @@ class TaskFaults:
 
 @dataclass(frozen=True, slots=True)
 class NodeChange:
-    """What happens to a node while it is there: at ``at_s`` seconds it offers ``size`` from then on (MiB, vcores).
+    """A change of a node during its lifetime: at ``at_s`` seconds it begins to offer ``size`` (MiB, vcores).
 
-    ``size`` None: graceful decommissioning begins. Containers run out, and no new ones stay.
+    ``size`` None: graceful decommissioning begins. Running containers continue, and no new ones are placed.
     """
 
     at_s: float
@@ -183,7 +183,7 @@ class NodeChange:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A NodeManager: what it advertises, its rack, its computing rate (1 = reference), when it is there (seconds)."""
+    """A NodeManager: its resources, its rack, its computing rate (1 = reference), and when it exists (seconds)."""
 
     name: str
     memory_mb: int
@@ -192,14 +192,14 @@ class NodeSpec:
     speed: float = 1.0
     join_s: float = 0.0
     leave_s: float | None = None
-    #: In order of time. A node that is being decommissioned stays beyond ``leave_s`` until its containers have ended.
+    #: In order of time. A decommissioning node stays beyond ``leave_s`` until its containers have ended.
     changes: tuple[NodeChange, ...] = ()
 
 
 def decided_by_hadoop(job: JobSpec, stages: Sequence[Stage], map_limit: int, reduce_limit: int) -> tuple[int, int]:
     """Return the indices of a job's map and reduce stages if its master decides as MapReduce's does; -1: no such stage.
 
-    Without reduces that begin early and without limits of running tasks there is nothing to decide.
+    Without early reduces and without limits on running tasks, there is nothing to decide.
     """
     if job.kind != "mapreduce" or len(stages) > 2:
         return -1, -1

@@ -1,4 +1,4 @@
-"""What a policy answers: how the scheduler is to order queues (inside), and what to write to it (from outside).
+"""The result of a policy: how the scheduler should order queues (inside), and what to write to it (from outside).
 
 One policy gives both. Inside the scheduler (of the simulator, or on paper in ``yarnfair allocate``) the `Order` is
 evaluated at every allocation; from outside the `Plan`'s attributes are written to the stock Fair Scheduler.
@@ -14,7 +14,7 @@ from harness.model.queues import QueuePolicy
 from harness.model.resources import Resource
 
 ResourceName = Literal["memory", "vcores", "dominant"]
-#: Ordering inside a leaf (between its applications) or below a parent (between its children).
+#: Scheduling policy inside a leaf (among its applications) or below a parent (among its children).
 SchedulingPolicy = Literal["fair", "drf", "fifo", "ltrf"]
 #: The ones that Hadoop's schedulers do not have: applications come in the order of their accumulated resources.
 BY_ACCUMULATED: Final[frozenset[SchedulingPolicy]] = frozenset({"ltrf"})
@@ -23,7 +23,7 @@ Measure = Literal["stock", "accumulated", "arrival", "keys"]
 #: Whether a policy decides in the scheduler, or steers it from outside.
 Mode = Literal["inside", "outside"]
 
-#: Fair Scheduler weights stay within these (see docs/decisions/weights.md): beyond them shares go wrong in float32.
+#: Range of Fair Scheduler weights (see docs/decisions/weights.md): outside of it, shares become wrong in float32.
 WEIGHT_MIN, WEIGHT_MAX = 1e-3, 1e6
 
 
@@ -36,12 +36,11 @@ class LedgerSettings:
     arrivals (eq. 5.10/5.16), frozen at the (round) arrival. ``quantum_s``: assumed execution time Q of running tasks
     (None: the plain integral; a number: fixed Q_0; with ``adaptive_quantum`` it is only the start of the multi-level
     self-tuning, in which a leaf's Q is the mean over its applications, ``quantum_over`` ``all`` or those that are
-    ``unfinished``). ``half_life_s``: what was used so long ago counts half. ``window_s``: only what was used within the
-    last so many seconds counts (a sliding window; a tumbling one is a round). ``count_due``: also what each leaf got
-    beyond its due, the integral of min(d_i, S_i), is counted. ``shares``: w_i and S_i of eq. (2) are by the ``leaves``'
-    own weights, or those that the tree gives level by level (``levels``), as the reported measures have them.
-    ``node_weight``: a container counts delta times its size
-    (eq. 5.9), delta being its node's ``speed``, or 1 with ``none``; only where the scheduler itself counts.
+    ``unfinished``). ``half_life_s``: usage of this age counts half. ``window_s``: only usage within this time counts (a
+    sliding window; a tumbling one is a round). ``count_due``: also what each leaf got beyond its due, the integral of
+    min(d_i, S_i), is counted. ``shares``: w_i and S_i of eq. (2) come from the ``leaves``' own weights, or from the
+    tree level by level (``levels``), as in the reported metrics. ``node_weight``: a container counts delta times its
+    size (eq. 5.9), delta being its node's ``speed``, or 1 with ``none``; only where the scheduler itself counts.
     """
 
     resource: ResourceName = "memory"
@@ -64,13 +63,13 @@ class LedgerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Who gets the next container, as a rule the engine evaluates by itself at each allocation.
+    """A rule for the next container, which the engine evaluates at each allocation.
 
     measure
         ``stock``: the Fair Scheduler's own comparators, by the plan's weights and each queue's scheduling policy.
-        ``accumulated``: smallest accumulated / weight first (LTRF, Algorithm 1), accumulated as ``ledger`` says.
-        ``arrival``: the leaf with the oldest application that still asks for containers.
-        ``keys``: the smallest key first, keys given by the policy's own ``keys()`` at each allocation (user policies).
+        ``accumulated``: smallest accumulated / weight first (LTRF, Algorithm 1), accumulated by the settings of
+        ``ledger``. ``arrival``: the leaf with the oldest application that still asks for containers. ``keys``: the
+        smallest key first, keys given by the policy's own ``keys()`` at each allocation (user policies).
     flat
         leaves are ordered against each other, the tree above them only limits (True), or level by level from the
         root (False; a parent's accumulated is the sum of its leaves').
@@ -81,8 +80,8 @@ class Order:
         0: the papers' rule. Greater: queues are ordered by usage / x with x from water-filling over this horizon
         (docs/decisions/horizon.md), recomputed at each scheduler update.
     waits
-        LTYARN Algorithm 1, lines 8 to 13: a node that has no room for the next task of the queue whose turn it is gives
-        nothing to the others. Who is at a limit, or asks for more than the node ever has, is passed over.
+        LTYARN Algorithm 1, lines 8 to 13: if a node has no room for the next task of the first queue, it gives nothing
+        to other queues. A queue at a limit, or with a request larger than the node, is skipped.
     affinity
         with a horizon: 1 fills level by level, 0 fills the leaves flat, in between interpolates.
     """
@@ -101,8 +100,8 @@ class QueueOrder:
     """How one queue divides among its applications or children (LTYARN 6.2.3, thesis 5.5.2.3).
 
     ``policy``: between a leaf's applications ``fifo``, ``fair`` or ``drf`` (memoryless), or ``ltrf``; between a
-    parent's children ``fair`` or ``drf`` as Hadoop has them, or ``ltrf``, which is what the run's own order says. None:
-    not said. ``quantum_s``, ``round_s``: its own Q_0 and L. ``weights``: name of an application -> omega_i (others 1).
+    parent's children ``fair`` or ``drf`` as Hadoop has them, or ``ltrf``, the order of the run. None: not set.
+    ``quantum_s``, ``round_s``: its own Q_0 and L. ``weights``: name of an application -> omega_i (others 1).
     """
 
     policy: SchedulingPolicy | None = None
@@ -113,10 +112,12 @@ class QueueOrder:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What is written to the stock scheduler: all that a policy declares, no other attribute. Queues are full paths.
+    """The attributes written to the stock scheduler: everything that a policy declares, nothing else.
 
-    A queue that is not named in one of the mappings has, in that attribute, what the administrator configured: a
-    minimum share that one write names and the next does not goes back to the configured one.
+    Queues are full paths.
+
+    A queue that is missing in one of the mappings keeps the administrator's value of that attribute. For example, a
+    minimum share that one write has and the next does not returns to the configured one.
     """
 
     weights: Mapping[str, float] = field(default_factory=dict)
@@ -136,8 +137,8 @@ class Attributes:
 class Plan(Attributes):
     """A policy's answer to one snapshot.
 
-    ``weights`` are finite and within [WEIGHT_MIN, WEIGHT_MAX]. ``reasons`` says in words why a queue gets what it
-    gets (for ``explain``, ``decisions.jsonl``).
+    ``weights`` are finite and within [WEIGHT_MIN, WEIGHT_MAX]. ``reasons`` explains why a queue gets its share (for
+    ``explain``, ``decisions.jsonl``).
     """
 
     order: Order = field(default_factory=Order)

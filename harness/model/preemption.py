@@ -1,4 +1,4 @@
-"""By which rule a scheduler takes running containers from one queue for another, as far as shares decide it."""
+"""The rule by which a scheduler preempts containers of one queue for another, as far as it depends on shares."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PreemptionRule:
-    """What a controller has to know of the Capacity Scheduler's preemption so that it hardly sets it going.
+    """The parameters of the Capacity Scheduler's preemption that a controller needs in order to hardly trigger it.
 
     Parameters
     ----------
     ignored
-        A queue loses nothing while it uses at most this part more than its share (``max_ignored_over_capacity``).
+        A queue loses nothing while its use exceeds its share by at most this fraction (``max_ignored_over_capacity``).
     wait_s
-        How long a container is marked before it is killed, seconds (``max_wait_before_kill``).
+        Time from marking a container to killing it, seconds (``max_wait_before_kill``).
     counted_on
-        Which part of what is expected to end by itself within `wait_s` shares may be ahead of, in whole containers of
-        each queue. More of it pays debts sooner and kills more.
+        The fraction of containers expected to end by themselves within `wait_s` by which shares may run ahead, in whole
+        containers of each queue. A larger value pays debts sooner and kills more.
     dominant
-        Whether shares are compared by the dominant resource; else by memory.
+        Whether shares are compared by the dominant resource instead of memory.
     """
 
     ignored: float = 0.1

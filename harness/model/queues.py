@@ -1,11 +1,11 @@
-"""Allocation files and queue trees as values: what the Fair Scheduler's file says, and what a queue is by it.
+"""Allocation files and queue trees as values: the content of the Fair Scheduler's file, and the resulting queues.
 
-Two layers. `AllocationFile` holds what a file says, attribute by attribute, unsaid ones being None, with Hadoop's
-look-ups (own value, else default). `QueueTree` holds the queues that the ResourceManager makes of it, every setting
-in effect. Reading and writing files is harness.yarn.fair's business; fair shares are harness.sim's.
+Two layers. `AllocationFile` has the attributes of a file, None if they are not set, with Hadoop's look-ups (own value,
+else default). `QueueTree` has the queues that the ResourceManager creates from it, with every setting in effect.
+harness.yarn.fair reads and writes files; harness.sim computes fair shares.
 
-Facts are those of Hadoop 3.4.2 (AllocationConfiguration, ConfigurableResource, FSQueue). Weights, AM shares and
-thresholds are Java floats: Python floats here that hold a float32's value (NaN and infinities included).
+Follows Hadoop 3.4.2 (AllocationConfiguration, ConfigurableResource, FSQueue). Weights, AM shares and thresholds are
+Java floats: Python floats here that hold a float32's value (NaN and infinities included).
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from harness.model.resources import UNBOUNDED, ZERO, Resource
 QueuePolicy = Literal["fair", "drf", "fifo"]
 SchedulerName = Literal["fair", "capacity"]
 
-#: What a queue name may not contain: white space, dots, and what breaks lists, paths and XML (a class of characters).
+#: Characters that a queue name may not contain: white space, dots, and those that break lists, paths and XML.
 BAD_IN_NAME = r"\s.,/\\<>&\"'\x00-\x1f\x7f-\x9f"
 ROOT = "root"
 JAVA_INT_MAX = 2**31 - 1
 JAVA_LONG_MAX = 2**63 - 1
-#: The time-outs' and limits' "never" and "none".
+#: Values for "never" (timeouts) and "none" (limits).
 NEVER_MS = JAVA_LONG_MAX
 NO_APP_LIMIT = JAVA_INT_MAX
 
 
 def java_cast(value: float, limit: int) -> int:
-    """Java's cast of a double to long or int (`limit`: its largest value): toward zero, saturating, NaN gives 0."""
+    """Cast a double as Java does to long or int (`limit`: its largest value): toward zero, saturating, NaN gives 0."""
     if value != value:
         return 0
     if value >= limit:
@@ -41,25 +41,25 @@ def java_cast(value: float, limit: int) -> int:
 
 
 def ensure_root_prefix(name: str) -> str:
-    """The full path of a queue that may be named without ``root.`` (QueueManager.ensureRootPrefix)."""
+    """Return the full path of a queue that may be named without ``root.`` (QueueManager.ensureRootPrefix)."""
     return name if name == ROOT or name.startswith(ROOT + ".") else f"{ROOT}.{name}"
 
 
 def cluster_parts(own: Mapping[str, float], whole: float = 1.0) -> dict[str, float]:
-    """The part of the cluster that each queue is entitled to by its scheduler, level by level.
+    """Return the fraction of the cluster to which each queue is entitled by its scheduler, level by level.
 
     Parameters
     ----------
     own : mapping of str to float
-        By path, in any order: what a queue has beside its siblings, as a weight, a percentage of the parent, or MiB.
-        Siblings have one unit; queues of different parents need not. What the root has is ignored.
+        Path -> the queue's value relative to its siblings: a weight, a percentage of the parent, or MiB, in any order.
+        Siblings share a unit; queues of different parents may not. The root's value is ignored.
     whole : float
-        What the root has.
+        The value of the root in the result.
 
     Returns
     -------
     dict of str to float
-        By queue, in the unit of ``whole``. Siblings whose sum is 0 have nothing.
+        By queue, in the unit of ``whole``. Siblings with a sum of 0 get 0.
     """
     children: dict[str, list[str]] = {}
     for path in own:
@@ -82,7 +82,7 @@ class ResourceLimit:
     vcores_fraction: float = 1.0
 
     def resolve(self, cluster: Resource) -> Resource:
-        """The limit in a cluster of this size, cut toward zero as Hadoop casts doubles."""
+        """Return the limit in a cluster of this size, truncated as Hadoop casts doubles."""
         if self.absolute is not None:
             return self.absolute
         return Resource(
@@ -96,12 +96,11 @@ UNLIMITED = ResourceLimit(UNBOUNDED)
 
 @dataclass(frozen=True, slots=True)
 class QueueSettings:
-    """What an allocation file says of one queue; None: it does not say.
+    """One queue's settings in an allocation file; None: not set.
 
-    ``name`` is the key that Hadoop files the settings under: the full path, but for a top element
-    ``<queue name="Root">`` (not all lower case), whose settings Hadoop files under ``Root...`` and never finds again.
-    A minimum or a container maximum in percent is read and dropped by Hadoop (``minimum_dropped``,
-    ``container_maximum_dropped``).
+    ``name`` is the key under which Hadoop stores the settings: the full path, except for a top element ``<queue
+    name="Root">`` (not all lower case), whose settings Hadoop stores under ``Root...`` and never finds again. Hadoop
+    reads and drops a minimum or a container maximum in percent (``minimum_dropped``, ``container_maximum_dropped``).
     """
 
     name: str
@@ -136,10 +135,10 @@ class PlacementRule:
 
 @dataclass(frozen=True, slots=True)
 class AllocationFile:
-    """An allocation file as Hadoop reads it. Look-ups take the queue's full path and give the value in effect.
+    """An allocation file as Hadoop reads it. Look-ups take the queue's full path and return the value in effect.
 
-    ``configured_leaves`` and ``configured_parents`` hold names in the order of the file, each once (a name that is
-    written twice may stand in both).
+    ``configured_leaves`` and ``configured_parents`` have names in the order of the file, each once (a name that is
+    written twice may be in both).
     """
 
     settings: Mapping[str, QueueSettings] = field(default_factory=dict)
@@ -154,7 +153,7 @@ class AllocationFile:
     default_fair_share_preemption_timeout_ms: int = NEVER_MS
     default_fair_share_preemption_threshold: float = 0.5
     default_scheduling_policy: QueuePolicy = "fair"
-    #: None: no ``queuePlacementPolicy`` in the file, yarn-site.xml decides.
+    #: None: the file has no ``queuePlacementPolicy``, so yarn-site.xml decides.
     placement_rules: tuple[PlacementRule, ...] | None = None
     reservation_planner: str | None = None
     reservation_agent: str | None = None
@@ -168,7 +167,7 @@ class AllocationFile:
         return self.settings.get(name) or QueueSettings(name)
 
     def configured(self, name: str) -> bool:
-        """Whether the file names this queue (else it is an ad hoc one)."""
+        """Return whether the file names this queue (otherwise it is an ad hoc queue)."""
         return name in self._configured
 
     def weight(self, name: str) -> float:
@@ -189,7 +188,7 @@ class AllocationFile:
         return self._of(name).max_child_resources
 
     def max_container_allocation(self, name: str) -> Resource:
-        """The queue's own; what its ancestors say applies where this is UNBOUNDED (`Queue` has it resolved)."""
+        """Return the queue's own value; ancestors' values apply if this is UNBOUNDED (`Queue` has it resolved)."""
         return self._of(name).max_container_allocation or UNBOUNDED
 
     def max_running_apps(self, name: str) -> int:
@@ -198,7 +197,7 @@ class AllocationFile:
         return self.queue_max_apps_default if limit is None else limit
 
     def max_am_share(self, name: str) -> float:
-        """Return the part of the queue's fair share that AMs may take, or the file's default."""
+        """Return the fraction of the queue's fair share that AMs may take, or the file's default."""
         share = self._of(name).max_am_share
         return self.queue_max_am_share_default if share is None else share
 
@@ -213,7 +212,7 @@ class AllocationFile:
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """A queue as the Fair Scheduler has it, every setting in effect."""
+    """A queue in the Fair Scheduler, with every setting in effect."""
 
     path: str
     parent: str | None  # None for root
@@ -223,24 +222,24 @@ class Queue:
     min_share: Resource = ZERO
     max_limit: ResourceLimit = UNLIMITED
     max_child_limit: ResourceLimit | None = None
-    max_container_allocation: Resource = UNBOUNDED  # the nearest ancestor's where its own is unbounded
+    max_container_allocation: Resource = UNBOUNDED  # the nearest ancestor's if its own is unbounded
     max_running_apps: int = NO_APP_LIMIT
     max_am_share: float = 0.5
     min_share_preemption_timeout_ms: int = NEVER_MS
     fair_share_preemption_timeout_ms: int = NEVER_MS
     fair_share_preemption_threshold: float = 0.5
     preemptable: bool = True
-    #: Not in the file: made for an application, removed when empty.
+    #: It is not in the file: created for an application, removed when empty.
     dynamic: bool = False
 
     def max_share(self, cluster: Resource) -> Resource:
-        """FSQueue.getMaxShare: the limit in this cluster, but never below the minimum, component by component."""
+        """FSQueue.getMaxShare: the limit in this cluster, at least the minimum in each component."""
         return self.max_limit.resolve(cluster).at_least(self.min_share)
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedQueue:
-    """A queue of the file that the ResourceManager does not make, for which it only logs an error."""
+    """A queue of the file that the ResourceManager does not create; it only logs an error."""
 
     path: str
     why: str
@@ -248,7 +247,7 @@ class RefusedQueue:
 
 @dataclass(frozen=True, slots=True)
 class QueueTree:
-    """All queues, parents before children, siblings in byte order of their names; root is always there."""
+    """All queues, parents before children, siblings in byte order of their names; root always exists."""
 
     queues: Mapping[str, Queue]
     refused: tuple[RefusedQueue, ...] = ()
@@ -267,5 +266,5 @@ class QueueTree:
         return [queue for queue in self if queue.leaf]
 
     def children(self, path: str) -> list[Queue]:
-        """Immediate children of a queue, in the order of the tree."""
+        """Return the immediate children of a queue, in the order of the tree."""
         return [queue for queue in self if queue.parent == path]

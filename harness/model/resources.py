@@ -31,24 +31,27 @@ class Resource:
         return Resource(max(self.memory_mb, least.memory_mb), max(self.vcores, least.vcores))
 
     def fits_in(self, other: Resource) -> bool:
-        """Whether neither component exceeds the other's."""
+        """Return whether neither component exceeds the other's."""
         return self.memory_mb <= other.memory_mb and self.vcores <= other.vcores
 
     def dominant_share(self, capacity: Resource) -> float:
-        """The larger of the two fractions of `capacity` (0 where the capacity is 0)."""
+        """Return the larger of the two fractions of `capacity` (0 if the capacity is 0)."""
         memory = self.memory_mb / capacity.memory_mb if capacity.memory_mb else 0.0
         vcores = self.vcores / capacity.vcores if capacity.vcores else 0.0
         return max(memory, vcores)
 
     def amount(self, resource: str, capacity: Resource) -> float:
-        """In the unit of a ledger's resource: MiB (``memory``), ``vcores``, or the dominant share (``dominant``)."""
+        """Return the amount of a ledger's resource.
+
+        MiB (``memory``), ``vcores``, or the dominant share (``dominant``).
+        """
         if resource == "dominant":
             return self.dominant_share(capacity)
         return float(self.memory_mb if resource == "memory" else self.vcores)
 
 
 ZERO = Resource(0, 0)
-#: What Hadoop calls Resources.unbounded(): no limit.
+#: Hadoop's Resources.unbounded(): no limit.
 UNBOUNDED = Resource(2**63 - 1, 2**31 - 1)
 
 

@@ -1,4 +1,4 @@
-"""What a policy sees: the queue tree with demands and allocations at one instant. No history."""
+"""The input of a policy: the queue tree with demands and allocations at one instant, without history."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class QueueView:
     max_share: Resource = UNBOUNDED
     pending_containers: int = 0
     running_apps: int = 0
-    #: When its present backlog began (None: nothing pending). Waiting counts from the later of the two.
+    #: When its present backlog began (None: nothing pending). Waiting counts from this or the next time, whichever is
+    #: later.
     backlog_since_s: float | None = None
     #: When it last got a container (None: never).
     last_start_s: float | None = None
@@ -42,11 +43,10 @@ class QueueView:
     oldest_pending_app_s: float | None = None
     #: Applications that hold no container yet (None: not known).
     waiting_apps: int | None = None
-    #: Applications and containers that ended since the snapshot before (None: not known).
+    #: Applications and containers that ended since the previous snapshot (None: not known).
     ended_apps: int | None = None
     ended_containers: int | None = None
-    #: The minimum share that the scheduler goes by, where ``min_share`` is what the administrator configured (None: the
-    #: same).
+    #: The minimum share in force, if ``min_share`` is the administrator's different value (None: the same).
     min_share_in_force: Resource | None = None
 
 
@@ -63,27 +63,27 @@ class Snapshot:
     period_s: float = 0.0
 
     def leaves(self) -> list[QueueView]:
-        """Leaf queues in the order of ``queues``."""
+        """Return the leaf queues in the order of ``queues``."""
         return [queue for queue in self.queues.values() if queue.leaf]
 
     def children(self, name: str) -> list[QueueView]:
-        """Immediate children of a queue in the order of ``queues``."""
+        """Return the immediate children of a queue in the order of ``queues``."""
         return [queue for queue in self.queues.values() if queue.parent == name]
 
 
-#: Columns of a simulation's figures. Times in ms, -1: None; sums over the tasks that ended; what was used since the
-#: start, MiB x ms and vcores x ms. `harness.sim.observe` and `harness.policies.weights_kernel` have them compiled in: a
-#: change here wants one there.
+#: Columns of a simulation's figures. Times in ms, -1 means None; sums over ended tasks; usage since the start, MiB x ms
+#: and vcores x ms. The compiled code in `harness.sim.observe` and `harness.policies.weights_kernel` has the same
+#: columns and must be changed together with these.
 MB, VC, PENDING_MB, PENDING_VC, PENDING_N, APPS, BACKLOG, LAST_START, OLDEST, TASKS, TASK_MS = range(11)
 WAITING, APPS_DONE, MB_MS, VC_MS = range(TASK_MS + 1, TASK_MS + 5)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All queues of a simulation at one instant, as a table: what a snapshot's views would be made of.
+    """All queues of a simulation at one instant as a table, from which a snapshot's views can be made.
 
-    ``shape`` as of `LateViews`. ``table``: a row a queue, columns as above, overwritten at the look after the next;
-    ``rows``: which one is whose, by the order of ``shape``; ``leaves``: those of the leaves.
+    ``shape`` as in `LateViews`. ``table``: one row per queue, with the columns above, overwritten two polls later;
+    ``rows``: row numbers by the order of ``shape``; ``leaves``: row numbers of the leaves.
     """
 
     time_s: float
@@ -94,16 +94,17 @@ class Figures:
     leaves: npt.NDArray[np.int64]
 
     def counters(self) -> npt.NDArray[np.float64]:
-        """(leaves, 2): MiB-seconds and vcore-seconds since the start."""
+        """Return (leaves, 2): MiB-seconds and vcore-seconds since the start."""
         used: npt.NDArray[np.float64] = self.table.take(self.leaves, axis=0)[:, MB_MS : VC_MS + 1] / 1000.0
         return used
 
 
 class LateViews(Mapping[str, QueueView]):
-    """The queues of a look whose views are made once somebody asks for one: most looks of a simulation move nothing.
+    """The queues of a poll, whose views are created on demand: in most polls of a simulation nothing changes.
 
-    ``shape``: names, (parent, leaf, weight) of each queue, and the weights' type, as `harness.policies.tree` keys trees
-    by; one object as long as the tree stands. ``rows``: what the views are made of, a row a queue in their order.
+    ``shape``: names, (parent, leaf, weight) of each queue, and the weights' type, by which `harness.policies.tree`
+    caches trees; the same object as long as the tree is unchanged. ``rows``: input of the views, one row per queue in
+    order.
     """
 
     __slots__ = ("_make", "_names", "_views", "rows", "shape")

@@ -1,7 +1,7 @@
-"""What every policy is: a pure function of a snapshot and a ledger, with settings. No policy lives here.
+"""The base of all policies: a policy is a pure function of a snapshot and a ledger, with settings.
 
-A policy has no clock, no network and no randomness of its own: the same snapshot and the same counted resources give
-the same plan. What it remembers between calls are caches of the queue tree's shape, nothing that changes an answer.
+A policy has no clock, no network and no randomness: the same snapshot and the same counted resources give the same
+plan. Between calls it only keeps caches of the queue tree's shape, which do not change its results.
 """
 
 from __future__ import annotations
@@ -23,40 +23,43 @@ from harness.policies.user_file import defined_at
 if TYPE_CHECKING:
     from harness.ledger.ledger import Ledger
 
-#: Longer decimals are refused: nobody writes them, and exact arithmetic on them never ends.
+#: Longer decimals are refused: nobody writes them, and exact arithmetic on them takes too long.
 MAX_NUMBER_LENGTH = 64
 _MAX_EXPONENT = 300
 
 
 class LedgerView(Protocol):
-    """What a policy reads of a ledger: the counted accumulated resources of every leaf."""
+    """What a policy can read of a ledger: the counted accumulated resources of every leaf."""
 
     def counted(self) -> Mapping[str, float]:
-        """Leaf path -> counted accumulated resources, in resource-seconds of the ledger's resource.
+        """Return leaf path -> counted accumulated resources, in resource-seconds of the ledger's resource.
 
-        MiB-seconds for ``memory``, vcore-seconds for ``vcores``, seconds of the whole cluster for ``dominant``.
-        A leaf that is not named has used nothing.
+        MiB-seconds for ``memory``, vcore-seconds for ``vcores``, seconds of the whole cluster for ``dominant``. A leaf
+        that is not named has used nothing.
         """
         ...
 
     @property
     def start_s(self) -> float:
-        """When the ledger began, on the snapshots' clock: nobody has used anything before."""
+        """When the ledger began, on the snapshots' clock: earlier usage is 0."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CountedLedger:
-    """A ledger's figures at one instant, for callers that keep their own accounts."""
+    """A ledger's values at one instant, for callers that keep their own accounts."""
 
     by_leaf: Mapping[str, float] = field(default_factory=dict)
-    #: What each leaf got beyond its due (negative: less), same unit; empty where it is not counted.
+    #: What each leaf got beyond its due (negative: less), same unit; empty if it is not counted.
     surplus: Mapping[str, float] = field(default_factory=dict)
     start_s: float = 0.0
 
     @classmethod
     def of(cls, ledger: Ledger) -> CountedLedger:
-        """A ledger's figures now. What a policy is to know of the ledger besides is a field here."""
+        """Create it from a ledger's present values.
+
+        Anything else that policies need of a ledger must be a field here.
+        """
         return cls(ledger.counted(), ledger.surplus() if ledger.settings.count_due else {}, ledger.start_s)
 
     def counted(self) -> Mapping[str, float]:
@@ -66,7 +69,7 @@ class CountedLedger:
 
 @dataclass(frozen=True, slots=True)
 class NoSettings:
-    """Of policies that have none."""
+    """Settings of policies that have none."""
 
 
 def number(
@@ -79,40 +82,40 @@ def number(
     words: tuple[str, ...] = (),
     doc: str = "",
 ) -> Any:
-    """A field of a settings dataclass that takes a number within a range (``words``: or one of these words)."""
+    """Declare a field of a settings dataclass with a number in a range (``words``: or one of these words)."""
     meta = {"kind": "number", "min": at_least, "max": at_most, "above": above, "inf": infinite}
     return field(default=default, metadata={**meta, "words": words, "doc": doc})
 
 
 def word(default: str, *words: str, doc: str = "") -> Any:
-    """A field of a settings dataclass that takes one of some words."""
+    """Declare a field of a settings dataclass with one of some words."""
     return field(default=default, metadata={"kind": "word", "words": words, "doc": doc})
 
 
 def text(default: str, *, doc: str = "") -> Any:
-    """A field of a settings dataclass that takes any text, as it is written."""
+    """Declare a field of a settings dataclass with any text, unchanged."""
     return field(default=default, metadata={"kind": "text", "words": (), "doc": doc})
 
 
 def flag(default: bool = False, *, doc: str = "") -> Any:
-    """A field of a settings dataclass that takes true or false."""
+    """Declare a boolean field of a settings dataclass."""
     return field(default=default, metadata={"kind": "flag", "words": ("true", "false"), "doc": doc})
 
 
 class Policy(ABC):
-    """A fairness policy, written once: `plan` answers for inside the scheduler, on paper and from outside.
+    """A fairness policy; one `plan` serves inside the scheduler, on paper and from outside.
 
     Subclasses name themselves (``name``), declare their settings (``Settings``: a frozen dataclass whose fields are
-    made by `number`, `word`, `text`, `flag`) and implement `plan`. A user's own policy may besides define ``key`` (or
-    ``keys``) and answer ``Order(measure="keys")``. What else a policy can answer has a protocol each
+    made by `number`, `word`, `text`, `flag`) and implement `plan`. A user's own policy may also define ``key`` (or
+    ``keys``) and return ``Order(measure="keys")``. Each further capability of a policy has its own protocol
     (`harness.policies.capabilities`).
     """
 
     name: ClassVar[str] = ""
     Settings: ClassVar[type] = NoSettings
-    #: Other names of settings (a paper's, a configuration file's) -> the field of ``Settings``.
+    #: Alternative names of settings (a paper's, a configuration file's) -> the field of ``Settings``.
     aliases: ClassVar[Mapping[str, str]] = {}
-    #: Whether what a queue had too little of comes back to it later: its debts mean something to the reader.
+    #: Whether a queue's shortfalls are made up for later, so that its debts have a meaning for the reader.
     gives_back: ClassVar[bool] = False
 
     #: Whether a page shows the first minutes of one of its runs sample by sample, as LTYARN Fig. 6 does. Subclasses do
@@ -122,40 +125,40 @@ class Policy(ABC):
     #: Whether a queue's due is its own weight's part of all leaves', the tree ignored.
     ignores_tree: ClassVar[bool] = False
 
-    #: The scheduler that the policy stands for, which it leaves as it is; it runs on no other. Subclasses do not
-    #: inherit it (`harness.policies.registry.stock_scheduler`). None: it runs on any.
+    #: The scheduler that the policy leaves unchanged (a stock policy), and the only one on which it runs. Subclasses do
+    #: not inherit it (`harness.policies.registry.stock_scheduler`). None: it runs on any scheduler.
     stock_of: ClassVar[str | None] = None
 
     def __init__(self, settings: Any = None, exact: Mapping[str, Fraction] | None = None) -> None:
         #: The settings, an instance of ``Settings``.
         self.settings = self.Settings() if settings is None else settings
-        #: Numbers among the settings as they were written, for exact arithmetic on paper. Defaults are included.
+        #: Numeric settings as written, for exact arithmetic on paper. Includes defaults.
         self.exact: Mapping[str, Fraction] = {**_exact_defaults(self.settings), **(exact or {})}
 
     @abstractmethod
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        """What is to happen, given what is and what was used. Pure.
+        """Return the plan for a snapshot of the cluster and the usage so far. Pure.
 
         ``order`` is for inside the scheduler and on paper, ``weights`` and the other attributes for the stock Fair
         Scheduler. Costs less than 100 microseconds for ten queues.
         """
 
     def dues_are_flat(self) -> bool:
-        """`ignores_tree`, by the settings: whether a leaf's due is its own weight's part of all leaves'."""
+        """Return `ignores_tree` for these settings: whether a leaf's due is its own weight relative to all leaves'."""
         return self.ignores_tree
 
     def check_outside(self) -> None:  # noqa: B027 (most policies have nothing to refuse)
-        """Raises CallError for a setting that does nothing from outside."""
+        """Raise CallError for a setting that has no effect from outside."""
 
     def ledger_settings(self) -> LedgerSettings | None:
-        """How the policy's ledger counts, whatever happens. None: as the order of its plan says."""
+        """Return the fixed settings of the policy's ledger. None: they depend on the order of its plan."""
         return None
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
         """Return the keys by which queues are ordered, with ``Order(measure="keys")``.
 
-        Queue path -> key; the demanding queue with the smallest key gets the next container, ties by name. A queue that
-        is not named comes last. By default the `key` of each queue below root.
+        The result maps queue paths to keys; the demanding queue with the smallest key gets the next container, ties by
+        name. A missing queue comes last. By default the `key` of each queue below root.
         """
         counted = ledger.counted()
         below = dict.fromkeys(snapshot.queues, 0.0)
@@ -173,9 +176,9 @@ class Policy(ABC):
         }
 
     def key(self, queue: QueueView, counted: float, snapshot: Snapshot) -> float:
-        """With ``Order(measure="keys")``, where `keys` is not defined: one queue's key, a leaf's or a parent's.
+        """Return one queue's key, a leaf's or a parent's, with ``Order(measure="keys")`` and without `keys`.
 
-        ``counted``: what the ledger counts for it, a parent's summed.
+        ``counted``: what the ledger counts for it; a parent's is the sum of its leaves'.
         """
         raise InputError(
             f"policy {self.name} answers Order(measure='keys') but defines neither key() nor keys()",
@@ -241,26 +244,26 @@ def _problem(plan: Any, snapshot: Snapshot) -> str:
 
 
 def checked_keys(policy: Policy, snapshot: Snapshot, ledger: LedgerView, flat: bool) -> Mapping[str, Any]:
-    """Ask a policy for its queues' keys, and refuse what is no number.
+    """Return a policy's keys of its queues, and refuse values that are not numbers.
 
     Parameters
     ----------
     policy
-        A policy whose plan says ``Order(measure="keys")``.
+        A policy whose plan has ``Order(measure="keys")``.
     snapshot, ledger
-        What `Policy.keys` is given.
+        The arguments of `Policy.keys`.
     flat
-        Whether leaves alone are compared, so that the keys of parents mean nothing.
+        Whether only leaves are compared, so that keys of parents have no meaning.
 
     Returns
     -------
     Mapping[str, Any]
-        Queue path -> key, a number, of the queues that are compared. A queue that is not named comes last.
+        Queue path -> numeric key of the compared queues. A missing queue comes last.
 
     Raises
     ------
     InputError
-        For a key that is None, NaN or no number at all: it would mean "last" in silence, and the queue would starve.
+        A key is None, NaN or not a number; it would silently mean "last", and the queue would starve.
     """
     keys = policy.keys(snapshot, ledger)
     if not isinstance(keys, Mapping):
@@ -296,7 +299,7 @@ def _short(value: Any) -> str:
 
 
 def describe_settings(cls: type[Policy]) -> dict[str, str]:
-    """Setting name -> what it takes, its default and its meaning, in words (for help, errors and the reference)."""
+    """Return setting name -> its values, default and meaning in words (for help, errors and the reference)."""
     described = {}
     for entry in fields(cls.Settings):
         meta, default = entry.metadata, entry.default
@@ -306,7 +309,7 @@ def describe_settings(cls: type[Policy]) -> dict[str, str]:
 
 
 def parse_settings(cls: type[Policy], given: Mapping[str, Any]) -> tuple[Any, dict[str, Fraction]]:
-    """The settings object of a policy class and its exact numbers, from text or numbers as a user wrote them.
+    """Return a policy class's settings object and its exact numbers, from text or numbers that a user wrote.
 
     Raises CallError for an unknown setting, a wrong type, NaN, or a value out of range.
     """
@@ -330,7 +333,7 @@ def parse_settings(cls: type[Policy], given: Mapping[str, Any]) -> tuple[Any, di
 
 
 def read_decimal(raw: Any) -> Fraction | None:
-    """A finite number exactly as the decimal that was written (a float: as it prints), or None if it is none."""
+    """Parse a finite number exactly as the written decimal (a float: as it prints); return None for anything else."""
     if isinstance(raw, bool):
         return None
     if isinstance(raw, int | Fraction):

@@ -1,7 +1,9 @@
-"""What a policy may answer besides its plan: one protocol for each, which a policy implements by having the method.
+"""Optional capabilities of a policy besides its plan.
 
-Who asks for one tests with ``isinstance`` and does without where a policy has it not. A policy needs `Policy.plan` and
-nothing of these. Systems with a model of their own declare theirs beside that model (`SlotPolicy` of
+One protocol each, which a policy implements by having the method.
+
+Callers test for one with ``isinstance``, and work without it if a policy lacks it. A policy only needs `Policy.plan`.
+Systems with a model of their own declare further protocols beside that model (`SlotPolicy` of
 `harness.systems.dynamicmr.rules`, `SubmissionPolicy` of `harness.experiments.submissions` and others).
 """
 
@@ -31,34 +33,33 @@ class VectorPolicy(Protocol):
         Returns
         -------
         Division
-            The tasks by user.
+            The number of tasks of each user.
         """
         ...
 
 
 @runtime_checkable
 class FigurePolicy(Protocol):
-    """A policy whose weights can be told from arrays of figures, much faster than from a snapshot."""
+    """A policy whose weights can be computed from arrays of values, much faster than from a snapshot."""
 
     def weigh(self, figures: Figures, columns: Any, before: Any, period_s: float) -> Any:
-        """Return the weights of `Policy.plan`, where these are all that it would answer.
+        """Return the weights of `Policy.plan`, if the plan consists only of these.
 
         Parameters
         ----------
         figures
-            Of a simulation's queues.
+            Values of a simulation's queues.
         columns
-            The ledger's (`harness.ledger.Ledger.columns`).
+            The ledger's columns (`harness.ledger.Ledger.columns`).
         before
-            The weights before, a number a queue in the order of the figures' shape.
+            The previous weights, one number per queue in the order of the figures' shape.
         period_s
             Seconds until the next call.
 
         Returns
         -------
         array or None
-            ``before`` itself where nothing would change, other weights otherwise. None where `Policy.plan` has to be
-            asked.
+            ``before`` itself if nothing would change, otherwise other weights. None if `Policy.plan` has to be called.
         """
         ...
 
@@ -68,13 +69,13 @@ class KnobPolicy(Protocol):
     """A policy with a knob between fairness and efficiency, for which a theorem bounds the soft fairness."""
 
     def knob(self) -> Fraction | None:
-        """Return the knob rho of QKnober's Theorem 1. None: with these settings there is no such bound."""
+        """Return the knob rho of QKnober's Theorem 1. None: there is no such bound with these settings."""
         ...
 
 
 @runtime_checkable
 class MeasuringPolicy(Protocol):
-    """A policy that goes by a measure of its own (a priority, a smoothed usage), not by accumulated resources."""
+    """A policy with a measure of its own (a priority, a smoothed usage) in place of accumulated resources."""
 
     def figure(self, time_s: float, counted: float, capacity: float) -> float:
         """Return the measure of a leaf.
@@ -86,16 +87,16 @@ class MeasuringPolicy(Protocol):
         counted
             What the policy's ledger has counted for the leaf, in the ledger's unit.
         capacity
-            The cluster's, in the same unit.
+            The cluster's size, in the same unit.
         """
         ...
 
 
 @runtime_checkable
 class ReplanningPolicy(Protocol):
-    """A policy whose plan inside the scheduler follows what is measured."""
+    """A policy whose plan inside the scheduler depends on measurements."""
 
     @property
     def replans(self) -> bool:
-        """Whether the plan is to be made anew now and then, with these settings."""
+        """Return whether the plan has to be recomputed periodically with these settings."""
         ...

@@ -1,7 +1,7 @@
-"""What the ``decay-*`` policies share: memory that fades as in schedulers elsewhere. Each rule is in its own file.
+"""Shared by the ``decay-*`` policies: memory that fades as in other schedulers. Each rule is in its own file.
 
-Their ledger is ours with a half-life or a window (harness.ledger.decay); ``counted`` below is what it answers,
-D = integral of g(s) 0.5^((t - s) / half-life) ds in resource-seconds. Times are seconds (on paper: steps).
+Their ledger is the ordinary one with a half-life or a window (harness.ledger.decay); ``counted`` below is its value, D
+= integral of g(s) 0.5^((t - s) / half-life) ds in resource-seconds. Times are seconds (on paper: steps).
 """
 
 from __future__ import annotations
@@ -33,25 +33,31 @@ class DecaySettings:
 
 
 class DecayPolicy(Policy):
-    """Base: subclasses turn decayed usage into keys (inside) and weights (from outside)."""
+    """Base class: subclasses convert decayed usage to keys (inside) and weights (from outside)."""
 
     Settings: ClassVar[type] = DecaySettings
     settings: DecaySettings
     gives_back: ClassVar[bool] = True
-    #: Whether keys order all leaves against each other, or siblings at each level.
+    #: Whether keys order all leaves together, or siblings at each level.
     flat: ClassVar[bool] = False
 
     def ledger_settings(self) -> LedgerSettings:
-        """How this policy's ledger counts."""
+        """Return the settings of this policy's ledger."""
         return LedgerSettings(resource=self.settings.resource, half_life_s=self.settings.half_life)  # type: ignore[arg-type]
 
     @abstractmethod
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
-        """Fair Scheduler weights of all queues in the tree's order. ``counted``: of every queue, a parent's summed."""
+        """Return the Fair Scheduler weights of all queues in the tree's order.
+
+        ``counted``: of every queue; a parent's is a sum.
+        """
 
     @abstractmethod
     def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
-        """Keys of all queues: the sibling with the smallest is served first. ``held``: allocated now, ledger's unit."""
+        """Return the keys of all queues: the sibling with the smallest comes first.
+
+        ``held``: present allocation, ledger's unit.
+        """
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         """Return keys for the scheduler inside and weights for one outside."""
@@ -84,13 +90,13 @@ class DecayPolicy(Policy):
 def _since_the_ledger_began(snapshot: Snapshot, ledger: LedgerView) -> Snapshot:
     """Return the snapshot at a time measured from the ledger's start.
 
-    A real controller's clock begins in 1970, and before the ledger began nobody can have used anything.
+    A real controller's clock begins in 1970, but usage only exists since the ledger began.
     """
     return replace(snapshot, time_s=snapshot.time_s - ledger.start_s) if ledger.start_s else snapshot
 
 
 def by_shares(tree: Tree, shares: Sequence[float]) -> list[float]:
-    """Weights of all queues in proportion to their shares among their siblings."""
+    """Return weights of all queues in proportion to their shares among siblings."""
     part = [1.0] * len(tree.names)
     for above in tree.parents:
         siblings = tree.children[above]
@@ -102,20 +108,20 @@ def by_shares(tree: Tree, shares: Sequence[float]) -> list[float]:
 
 
 def share_keys(shares: Sequence[float], held: Sequence[float], unit: float) -> list[float]:
-    """Keys under which containers end up in proportion to shares: held / share, and the larger share first at 0."""
-    # The tie-break is far below one container and far above the rounding of what is held.
+    """Return keys that divide containers in proportion to shares: held / share; at 0, the larger share comes first."""
+    # The tie-break is far smaller than one container and far larger than rounding errors of the held amount.
     return [(h + unit * 1e-6) / s if s > 0 else math.inf for h, s in zip(held, shares, strict=True)]
 
 
 def by_ranks(tree: Tree, rank: Sequence[int]) -> list[float]:
-    """Weights that serve siblings in the order of their ranks (0 first), as nearly as weights can: see ``fifo``."""
+    """Return weights that serve siblings in the order of their ranks (0 first), as far as possible: see ``fifo``."""
     return [1.0, *(rank_weight(rank[q]) for q in range(1, len(tree.names)))]
 
 
 def asking_ranks(tree: Tree, keys: Sequence[float], asks: Sequence[bool]) -> list[int]:
-    """As `dense_ranks`; siblings that have more places than weights tell apart are ranked among those that ask.
+    """Return `dense_ranks`; siblings with more ranks than weights can distinguish are ranked among those that ask.
 
-    Who does not ask then has the place of the first asking sibling that it would come before, and takes up none.
+    A sibling that does not ask then has the rank of the first asking sibling after it, and uses no rank of its own.
     """
     rank = dense_ranks(tree, keys)
     for above in tree.parents:
@@ -128,7 +134,7 @@ def asking_ranks(tree: Tree, keys: Sequence[float], asks: Sequence[bool]) -> lis
 
 
 def dense_ranks(tree: Tree, keys: Sequence[float]) -> list[int]:
-    """Each queue's place among its siblings by ascending key; equals share a place."""
+    """Return each queue's rank among its siblings by ascending key; equal keys share a rank."""
     rank = [0] * len(tree.names)
     for above in tree.parents:
         siblings = tree.children[above]

@@ -1,15 +1,15 @@
-"""``decay-htcondor``: HTCondor's user priorities. Resources in inverse proportion to smoothed usage.
+"""``decay-htcondor``: HTCondor's user priorities. Shares are inversely proportional to smoothed usage.
 
 HTCondor manual, "User Priorities and Negotiation": the real user priority is
 
     pi(t) = beta pi(t - d) + (1 - beta) usage,    beta = 0.5^(d / half-life)
 
-never below 0.5, where everybody begins; the effective priority is pi times the user's priority factor, and the pool is
-divided in inverse proportion to it.
+never below 0.5, which is also the initial value; the effective priority is pi times the user's priority factor, and the
+pool is divided in inverse proportion to it.
 
 Group quotas (``groups=quota``): a parent queue is an accounting group that accepts surplus. Groups divide by their
-quotas (their weights) whatever they have used, and only users by priority: the leaves beside groups share the sum of
-their weights, among those that ask.
+quotas (their weights) regardless of usage, and only users by priority: the leaves beside groups divide the sum of their
+weights among those that ask.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.policies.decay import DecayPolicy, DecaySettings, by_shares, share_
 from harness.policies.longterm import demands
 from harness.policies.tree import Tree
 
-#: The best real user priority, which is also everybody's first.
+#: The best real user priority, which is also the initial one.
 FLOOR = 0.5
 
 
@@ -54,14 +54,14 @@ class DecayHtcondor(DecayPolicy):
     settings: HtcondorSettings
 
     def figure(self, time_s: float, counted: float, capacity: float) -> float:
-        """The real user priority pi."""
+        """Return the real user priority pi."""
         return self._priority(time_s, counted, FLOOR)
 
     def _priority(self, time_s: float, counted: float, floor: float) -> float:
         return max(floor, self._smoothed(counted) + floor * half_life_factor(time_s, self.settings.half_life))
 
     def _slices(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
-        # The dominant resource is counted in parts of the cluster: there half a core is that part of its cores.
+        # The dominant resource is counted in fractions of the cluster, so half a core is that fraction of its cores.
         floor = FLOOR / max(snapshot.capacity.vcores, 1) if self.settings.resource == "dominant" else FLOOR
         slices = [
             float(tree.entitlement[q]) / self._priority(snapshot.time_s, counted[q], floor)
@@ -75,7 +75,7 @@ class DecayHtcondor(DecayPolicy):
         return slices
 
     def _by_quota(self, tree: Tree, above: int, slices: list[float], asks: Sequence[bool]) -> None:
-        """Among siblings, groups get their quota and the leaves together the sum of theirs; in place."""
+        """Give groups their quota, and the leaves beside them the sum of theirs; changes the shares in place."""
         siblings = tree.children[above]
         groups = [q for q in siblings if tree.children[q]]
         if not groups:
@@ -84,7 +84,7 @@ class DecayHtcondor(DecayPolicy):
         quota = float(sum(tree.entitlement[q] for q in leaves))
         asking = sum(slices[q] for q in leaves if asks[q])
         for q in leaves:
-            # A leaf that does not ask has the part that it would have beside those that do.
+            # A leaf that does not ask has the share that it would have among those that do.
             whole = asking if asks[q] else asking + slices[q]
             slices[q] = quota * slices[q] / whole if whole > 0 else 0.0
         for q in groups:

@@ -1,12 +1,12 @@
 """``decay-kai``: KAI Scheduler's time-aware fairness. Weights that shrink with what was used.
 
-KAI Scheduler documentation, "Time Aware Fairness": what is left beyond deserved quotas is divided in proportion to
+KAI Scheduler documentation, "Time Aware Fairness": resources beyond deserved quotas are divided in proportion to
 
     P_i = max(0, W_i + k (W_i - U_i))
 
-with W_i the weight over the sum of the siblings that still ask, and U_i the usage over the cluster's capacity in a
-window that slides or tumbles, recent usage counting more if there is a half-life. Who gets all that it asks for leaves
-the rest to the next round, in which the others' W and P are computed anew.
+where W_i is the weight relative to the siblings that still ask, and U_i the usage relative to the cluster's capacity in
+a sliding or tumbling window; with a half-life, recent usage counts more. The rest that satisfied queues leave is
+divided in a next round, in which the others' W and P are recomputed.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from harness.policies.tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A queue as the division sees it: its weight, what it asks for in all, and U."""
+    """A queue as the division sees it: its weight, its total request, and U."""
 
     weight: float
     request: float
@@ -37,7 +37,7 @@ class Asking:
 
 
 def portions(queues: Mapping[int, Asking], k: float) -> dict[int, float]:
-    """P of queues that all ask, not normalised."""
+    """Return P of queues that all ask, not normalised."""
     total = sum(queue.weight for queue in queues.values())
     if total <= 0:
         return dict.fromkeys(queues, 0.0)
@@ -45,11 +45,11 @@ def portions(queues: Mapping[int, Asking], k: float) -> dict[int, float]:
 
 
 def divide(amount: float, k: float, queues: Mapping[int, Asking]) -> tuple[dict[int, float], dict[int, float]]:
-    """KAI's division of an amount, round by round: (what each gets, what each is offered), in the amount's unit.
+    """Divide an amount as KAI does, in rounds; return (allocations, offers), in the amount's unit.
 
-    The offer is larger than what is got where a queue asks for less. Where all get what they ask for, the offers are
-    those of the first round: what is left over in the end says nothing about who comes first. What nobody gets because
-    every P is 0 stays. KAI gives whole units (millicores, bytes, GPUs); here an amount is divisible.
+    An offer exceeds the allocation if a queue asks for less. If all requests are satisfied, the offers are those of the
+    first round, because the remainder does not show an order. An amount stays undivided if every P is 0. KAI gives
+    whole units (millicores, bytes, GPUs); here an amount is divisible.
     """
     given = dict.fromkeys(queues, 0.0)
     offered = dict.fromkeys(queues, 0.0)
@@ -105,12 +105,12 @@ class DecayKai(DecayPolicy):
     settings: KaiSettings  # type: ignore[assignment]
 
     def ledger_settings(self) -> LedgerSettings:
-        """Return the window or half-life with which the ledger counts. Raises CallError for both at once."""
+        """Return the ledger's window or half-life. Raises CallError for both at once."""
         s = self.settings
         sliding = s.window_type == "sliding" and s.window != math.inf
         half_life = None if s.half_life == math.inf else s.half_life
         if sliding and half_life is not None:
-            # The default window gives way to a half-life that was asked for.
+            # A requested half-life replaces the default window.
             if s.window != KaiSettings().window:
                 raise CallError(
                     "a sliding window goes with no half_life",
@@ -126,12 +126,12 @@ class DecayKai(DecayPolicy):
         )
 
     def figure(self, time_s: float, counted: float, capacity: float) -> float:
-        """U: usage over what the cluster could have given."""
+        """Return U: usage relative to what the cluster could have given."""
         available = capacity * self._remembered_s(time_s)
         return counted / available if available > 0 else 0.0
 
     def _remembered_s(self, time_s: float) -> float:
-        """Seconds that a rate of 1 since the start would count now."""
+        """Return what the memory would hold now, in seconds, after a constant rate of 1 since the start."""
         s, ledger = self.settings, self.ledger_settings()
         since = time_s
         if ledger.round_s is not None:
@@ -142,10 +142,12 @@ class DecayKai(DecayPolicy):
         return since if ledger.window_s is None else min(since, s.window)
 
     def offers(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
-        """What the division offers every queue, level by level, in units of the resource (the root: the capacity).
+        """Return what the division offers every queue, level by level, in units of the resource (the root.
 
-        A queue that asks for nothing is offered what it would be if it asked beside those that do: its next request
-        may come before the next look. Where every P is 0 the weights alone decide.
+        The capacity).
+
+        A queue without requests is offered what it would get if it also asked, because its next request may come before
+        the next poll. If every P is 0, the weights alone decide.
         """
         k, capacity = self.settings.k, capacity_of(snapshot, self.settings.resource)
         requests = self._requests(tree, snapshot)
@@ -166,19 +168,19 @@ class DecayKai(DecayPolicy):
                     given[q] = min(offered[q], queue.request)
             for q, queue in siblings.items():
                 if q not in asking:
-                    # Nobody asks: all are taken to come at once.
+                    # No queue asks: all are assumed to ask at once.
                     beside = {**asking, q: queue} if asking else siblings
                     parts = portions(beside, k)
                     whole = sum(parts.values())
                     part = parts[q] / whole if whole > 0 else 0.0
                     given[q] = amount[above] * part
-                    # As a weight beside those who ask, so that it gets this part of them and itself.
+                    # As a weight relative to those that ask, so that it gets this share among them and itself.
                     offered[q] = given[q] / max(1.0 - part, 1e-3) if asking else given[q]
                 found[q], amount[q] = offered[q], given[q]
         return found
 
     def _requests(self, tree: Tree, snapshot: Snapshot) -> list[float]:
-        """What each queue asks for in all, running containers included, within its limit; a parent's is the sum."""
+        """Return each queue's total request, including running containers, within its limit; a parent's is the sum."""
         asks = [0.0] * len(tree.names)
         for q in tree.leaves:
             view = snapshot.queues[tree.names[q]]

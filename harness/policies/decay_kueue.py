@@ -1,11 +1,11 @@
-"""``decay-kueue``: Kueue's admission fair sharing. Whoever has the least smoothed usage over weight is admitted next.
+"""``decay-kueue``: Kueue's admission fair sharing. The queue with the least smoothed usage / weight is admitted next.
 
 Kueue documentation, "Admission Fair Sharing": every sampling interval
 
     usage = (1 - A) before + A now,    A = 1 - 0.5^(sampling / half-life)
 
-of each resource, summed with the resources' weights and divided by the queue's weight. Until the next sample, what is
-admitted counts at once with A times its request (the entry penalty).
+of each resource, summed with the resources' weights and divided by the queue's weight. Until the next sample, an
+admitted request counts at once, multiplied by A (the entry penalty).
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class DecayKueue(DecayPolicy):
     settings: KueueSettings
 
     def figure(self, time_s: float, counted: float, capacity: float) -> float:
-        """The smoothed usage, in units of the resource."""
+        """Return the smoothed usage, in units of the resource."""
         return self._smoothed(counted)
 
     def penalty(self) -> float:
-        """A: the part of a request that counts at its admission."""
+        """Return A: the fraction of a request that counts at its admission."""
         return 1.0 - half_life_factor(self.settings.sampling, self.settings.half_life)
 
     def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
@@ -65,7 +65,7 @@ class DecayKueue(DecayPolicy):
         ]
 
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
-        # Least usage first is the long-term rule with a memory that fades: from outside the same horizon law serves.
+        # The least-usage rule is the long-term rule with fading memory, so the same horizon law applies from outside.
         horizon_s = max(HORIZON_TASKS * mean_task_s(snapshot), snapshot.period_s)
         basis = basis_of(tree, snapshot, counted, self.settings.resource, horizon_s)
         return share_weights(tree, long_term_shares(tree, basis, 1.0))

@@ -8,8 +8,8 @@ children merged before these are sorted; a leaf equal to a parent has the rank o
 Fairshare=parent (setting ``parent``): the children of such a parent queue compete beside its siblings, by their own
 shares and their part of the grandparent's usage; such a leaf has no shares of its own and comes first (LF infinite).
 
-Discrete decay (setting ``calc_period``): Slurm adds up usage, lets it fade and ranks once every PriorityCalcPeriod;
-between, all stand still. 0, the default, does so whenever it is asked.
+Discrete decay (setting ``calc_period``): Slurm sums usage, lets it fade and computes ranks once every
+PriorityCalcPeriod; in between, ranks do not change. 0, the default, computes them at each call.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ class DecaySlurm(DecayPolicy):
 
     name = "decay-slurm"
     Settings: ClassVar[type] = SlurmSettings
-    #: Ranks are of all leaves together: those of tied parents stand between each other.
+    #: Ranks cover all leaves together, because leaves of tied parents are interleaved.
     flat: ClassVar[bool] = True
     settings: SlurmSettings
 
     def __init__(self, settings: Any = None, exact: Mapping[str, Fraction] | None = None) -> None:
         super().__init__(settings, exact)
-        #: Usage by queue as of a multiple of ``calc_period``, and which.
+        #: Usage by queue at a multiple of ``calc_period``, and this multiple.
         self._period, self._stands = -1, dict[str, float]()
 
     def _as_calculated(self, tree: Tree, time_s: float, counted: Sequence[float]) -> Sequence[float]:
-        """Usage as the latest calculation has it: that of the first look in each period."""
+        """Return usage as of the latest calculation: the first poll in each period."""
         if self.settings.calc_period == 0:
             return counted
         period = math.floor(time_s / self.settings.calc_period)
@@ -66,7 +66,7 @@ class DecaySlurm(DecayPolicy):
         return [self._stands.get(name, 0.0) for name in tree.names]
 
     def _through(self, tree: Tree) -> frozenset[int]:
-        """The queues with Fairshare=parent."""
+        """Return the queues with Fairshare=parent."""
         names = [name.strip() for name in self.settings.parent.split(",") if name.strip()]
         for name in names:
             if tree.index.get(name, 0) == 0:
@@ -76,7 +76,7 @@ class DecaySlurm(DecayPolicy):
         return frozenset(tree.index[name] for name in names)
 
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
-        # Depth first by LF is strict order level by level; children of tied parents cannot be merged by weights.
+        # Depth first by LF is strict order level by level; weights cannot merge children of tied parents.
         _, asks = demands(tree, snapshot, self.settings.resource)
         for leaf in tree.leaves:
             if asks[leaf]:
@@ -86,7 +86,10 @@ class DecaySlurm(DecayPolicy):
         return by_ranks(tree, asking_ranks(tree, [-lf for lf in self._level_fs(tree, counted)], asks))
 
     def _level_fs(self, tree: Tree, counted: Sequence[float]) -> list[float]:
-        """LF as weights can say it: level by level, a queue with Fairshare=parent at the place of its best child."""
+        """Return LF in the form that weights can express.
+
+        By level, a queue with Fairshare=parent ranks as its best child.
+        """
         through = self._through(tree)
         lf = level_fs(tree, counted, through)
         for q in reversed(tree.parents):
@@ -103,7 +106,7 @@ class DecaySlurm(DecayPolicy):
 
 
 def members(tree: Tree, above: int, through: frozenset[int] = frozenset()) -> list[int]:
-    """Who competes below a queue: its children, in place of a parent among ``through`` that one's members."""
+    """Return the competitors below a queue: its children, with parents in ``through`` replaced by their own members."""
     found: list[int] = []
     for q in tree.children[above]:
         found += members(tree, q, through) if q in through and tree.children[q] else [q]
@@ -111,7 +114,7 @@ def members(tree: Tree, above: int, through: frozenset[int] = frozenset()) -> li
 
 
 def level_fs(tree: Tree, usage: Sequence[float], through: frozenset[int] = frozenset()) -> list[float]:
-    """LF of every queue, 0 to infinity (1 for the root). ``usage``: of every queue, a parent's the sum.
+    """Return LF of every queue, 0 to infinity (1 for the root). ``usage``: of every queue; a parent's is the sum.
 
     ``through``: queues with Fairshare=parent. Parents among them have no LF (0).
     """
@@ -128,13 +131,16 @@ def level_fs(tree: Tree, usage: Sequence[float], through: frozenset[int] = froze
             if q in through:
                 found[q] = math.inf
                 continue
-            # What has been used fades in floats: queues that used the same tie, whatever the sums' last digits.
+            # Usage fades in floats: queues with equal usage tie, regardless of the sums' last digits.
             found[q] = 0.0 if s == 0 else math.inf if u == 0 else float(f"{s / u:.12g}")
     return found
 
 
 def fair_tree(tree: Tree, usage: Sequence[float], through: frozenset[int] = frozenset()) -> dict[int, int]:
-    """Leaf -> its rank, 0 first; equal leaves have equal ranks, and the next rank counts all before it."""
+    """Return leaf -> its rank, 0 first.
+
+    Equal leaves have equal ranks, and the next rank counts all leaves before it.
+    """
     lf = level_fs(tree, usage, through)
     rank: dict[int, int] = {}
     leaves = set(tree.leaves)
@@ -142,7 +148,7 @@ def fair_tree(tree: Tree, usage: Sequence[float], through: frozenset[int] = froz
 
     def visit(siblings: list[int], tied: bool) -> None:
         nonlocal current
-        # Leaves before parents among equals.
+        # At equal LF, leaves come before parents.
         ordered = sorted(siblings, key=lambda q: (-lf[q], q not in leaves))
         before: float | None = None
         at = 0

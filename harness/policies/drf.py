@@ -41,7 +41,7 @@ class Drf(Policy):
         )
 
     def divide(self, scenario: VectorScenario) -> Division:
-        """Progressive filling; with ``integral`` in whole tasks. theta: Theorem 1 at rho = 1."""
+        """Divide by progressive filling; with ``integral`` in whole tasks. theta: Theorem 1 at rho = 1."""
         tasks = progressive_filling(scenario)
         if self.settings.integral:
             filling = to_whole(scenario, tasks)

@@ -32,11 +32,11 @@ class Capacity(Fair):
 
 
 def entitlement_weights(snapshot: Snapshot) -> Mapping[str, float]:
-    """Every queue's entitlement as a Fair Scheduler weight: rounded to float32, within [WEIGHT_MIN, WEIGHT_MAX]."""
+    """Return every queue's entitlement as a Fair Scheduler weight: a float32 within [WEIGHT_MIN, WEIGHT_MAX]."""
     weights = {}
     for name, queue in snapshot.queues.items():
         if queue.parent is not None:
             bounded = min(max(queue.weight, WEIGHT_MIN), WEIGHT_MAX)
-            # The nearest float32 of 1e-3 lies above it, and 1e6 is one: the range holds after rounding too.
+            # The nearest float32 of 1e-3 is above it, and 1e6 is a float32, so the range also holds after rounding.
             weights[name] = struct.unpack("<f", struct.pack("<f", bounded))[0]
     return weights

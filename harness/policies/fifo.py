@@ -1,4 +1,4 @@
-"""``fifo``: the oldest application that still asks for containers comes first, whoever's it is."""
+"""``fifo``: the oldest application that still asks for containers comes first, in any queue."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""Water-filling: how much each queue would have to get over a horizon for the accumulated resources to level out.
+"""Water-filling: how much each queue would have to get over a horizon to equalise the accumulated resources.
 
-Pure arithmetic on sequences of numbers, the same for floats (from outside) and for fractions (on paper). No queues,
-no weights of the Fair Scheduler: those are in harness.policies.weights. The law and its horizon:
-docs/decisions/horizon.md.
+Pure arithmetic on sequences of numbers, the same for floats (from outside) and for fractions (on paper). Queues and
+Fair Scheduler weights are in harness.policies.weights. The law and its horizon: docs/decisions/horizon.md.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Number = TypeVar("Number", float, Fraction)
 def water_fill(
     used: Sequence[Number], entitlements: Sequence[Number], capacity: Number, horizon_s: Number | float
 ) -> list[Number]:
-    """The x that maximises the smallest (u_i + H x_i) / w_i subject to 0 <= x_i <= R and sum x_i = R.
+    """Return the x that maximises the smallest (u_i + H x_i) / w_i subject to 0 <= x_i <= R and sum x_i = R.
 
     Parameters
     ----------
@@ -52,7 +51,7 @@ def water_fill(
         for i in first:
             x[i] = capacity * entitlements[i] / total
         return x
-    # Everything is measured from the lowest key: the level is then of the size of H R, whatever has been used before.
+    # Everything is measured relative to the lowest key, so the level has the size of H R, whatever the past usage.
     pool = capacity * horizon_s  # type: ignore[operator]
     weight_sum = entitlements[order[0]]
     deficit_sum = weight_sum * 0
@@ -74,14 +73,14 @@ def water_fill(
 def satisfied(
     used: Sequence[float], entitlements: Sequence[float], demands: Sequence[float], amount: float, horizon_s: float
 ) -> list[bool]:
-    """Who is filled up to its demand when `amount` is filled in and nobody gets more than it wants.
+    """Return which queues are filled up to their demand if `amount` is divided and no queue gets more than it wants.
 
-    The same as filling again and again without those whose demand is at most their x, in O(n log n): one sweep of the
+    Equivalent to repeated filling without queues whose demand is at most their x, but in O(n log n): one sweep of the
     level over the points where a queue begins to be filled (u / w) and where it has enough ((u + H d) / w).
     """
     n = len(used)
     if not 0 < horizon_s < math.inf:
-        # H = 0: one after the other by u / w; H without end: by d / w under a common level of x / w.
+        # H = 0: one after the other by u / w; infinite H: by d / w under a common level of x / w.
         keys = [(u if horizon_s == 0 else d) / w for u, d, w in zip(used, demands, entitlements, strict=True)]
         left, weight = amount, math.fsum(entitlements)
         enough = [False] * n
@@ -97,7 +96,7 @@ def satisfied(
     points = begin + full
     enough = [False] * n
     level, slope, filled, pool = min(points), 0.0, 0.0, amount * horizon_s
-    # At the same level whoever begins comes before whoever has enough: the sort is stable.
+    # At the same level, queues that begin come before queues that have enough: the sort is stable.
     for point in sorted(range(2 * n), key=points.__getitem__):
         at = points[point]
         filled += slope * (at - level)
@@ -120,7 +119,7 @@ def bounded_fill(
     amount: float,
     horizon_s: float,
 ) -> list[float]:
-    """`water_fill` of `amount` with least_i <= x_i <= most_i: the highest level that `amount` reaches, O(n log n).
+    """Water-fill `amount` with least_i <= x_i <= most_i, up to the highest level that `amount` reaches, O(n log n).
 
     Parameters
     ----------
@@ -128,7 +127,8 @@ def bounded_fill(
 
     Returns
     -------
-    x_i = min(max(least_i, (level w_i - u_i) / H), most_i). H = 0: one after the other by u / w; endless: u is nil.
+    x_i = min(max(least_i, (level w_i - u_i) / H), most_i). H = 0: one after the other by u / w; infinite H: u is
+    ignored.
     """
     n = len(used)
     x = list(least)
@@ -160,10 +160,10 @@ def bounded_fill(
 
 
 class Joining:
-    """What one more queue would get if it joined some queues that are filled: its part of R, 0 to 1.
+    """The fraction of R (0 to 1) that one more queue would get if it joined some filled queues.
 
-    The same as the last of ``water_fill([*used, u], [*entitlements, w], ...) / capacity``, in O(log n) for each joiner
-    after O(n log n).
+    It equals the last element of ``water_fill([*used, u], [*entitlements, w], ...) / capacity``, in O(log n) for each
+    joiner after O(n log n).
     """
 
     def __init__(self, used: Sequence[float], entitlements: Sequence[float], capacity: float, horizon_s: float) -> None:
@@ -173,7 +173,7 @@ class Joining:
         order = sorted((u / w, w) for u, w in zip(used, entitlements, strict=True))
         self._lowest = order[0][0]
         self._pool = capacity * horizon_s
-        #: Keys above the lowest, ascending; what it takes to lift all below each key to it; sums of weights and of
+        #: Keys above the lowest, ascending; the amount needed to lift all below each key to it; sums of weights and of
         #: weight x key of those before it.
         self._keys: list[float] = []
         self._cost: list[float] = []
@@ -190,13 +190,14 @@ class Joining:
             self._deficits.append(deficits)
 
     def part(self, used: float, entitlement: float) -> float:
-        """The joiner's part of R."""
+        """Return the joiner's fraction of R."""
         if not 0 < self._horizon_s < math.inf:
             with_it = [*self._used, used], [*self._entitlements, entitlement]
             return water_fill(*with_it, self._capacity, self._horizon_s)[-1] / self._capacity
         own = used / entitlement - self._lowest
         pool = self._pool
-        # The number of queues below the level: those whose key is reached with less than the pool, the joiner included.
+        # The number of queues below the level: those whose key is reached with less than the pool, including the
+        # joiner.
         keys, cost = self._keys, self._cost
         below, high = 0, len(keys)
         while below < high:  # `bisect_left`, without a call for each look

@@ -58,18 +58,18 @@ class Hltrf(LongTermPolicy):
     def _min_shares(
         self, tree: Tree, snapshot: Snapshot, late: list[int], used: list[float], t_wait_s: float
     ) -> Mapping[str, Resource]:
-        """A minimum share for every queue on the path of a starved leaf: what it holds and one container more.
+        """Return a minimum share for every queue on the path of a starved leaf: its allocation plus one container.
 
-        Algorithm 2's own starved leaf, the one with the smallest accumulated / weight of all that demand, gets as many
-        as it would hold inside: N_task = T_avg / T_wait (eq. 7). The others only get their turn. Nobody's minimum is
-        above its maximum share, which the scheduler would raise to it.
+        Algorithm 2's starved leaf (the demanding leaf with the smallest accumulated / weight) gets as many containers
+        as it would hold inside: N_task = T_avg / T_wait (eq. 7). Other leaves only get one. No minimum exceeds the
+        queue's maximum share, because the scheduler would raise the maximum to it.
         """
         if self.settings.lift != "min_share" or not late:
             return {}
         queues = [snapshot.queues[name] for name in tree.names]
         entitlement, names = tree.entitlement, tree.names
         demanding = [(used[q] / entitlement[q], names[q], q) for q in tree.leaves if is_demanding(queues[q])]
-        # Mostly the first one may: nobody else's place matters.
+        # Usually the first leaf may grow, so the others' order does not matter.
         heapify(demanding)
         while not may_grow(tree, snapshot, poorest := heappop(demanding)[2]):
             pass
@@ -78,8 +78,8 @@ class Hltrf(LongTermPolicy):
         for leaf in late:
             size = next_container(queues[leaf], capacity)
             held = queues[leaf].allocated.memory_mb // size.memory_mb
-            # Half of a fair share may be AMs (Hadoop's default), and a queue that holds nothing begins with one.
-            # Whoever was lifted in vain has nothing but AMs to start, and as many running as its share allows.
+            # Half of a fair share may be AMs (Hadoop's default), and a queue without containers begins with one. A leaf
+            # that was lifted in vain has only AMs to start, and as many running as its share allows.
             count = 1 if held else 2
             if waited_s(snapshot, tree, leaf) >= 2 * (t_wait_s + snapshot.period_s):
                 count = held + 2

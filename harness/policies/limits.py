@@ -1,4 +1,4 @@
-"""What a queue may hold at most. A minimum share that is written must not lift an administrator's maximum.
+"""The maximum share of a queue. A written minimum share must not raise an administrator's maximum.
 
 Hadoop's FSQueue.getMaxShare is the larger of a queue's maximum and its minimum share, in each resource.
 """
@@ -13,9 +13,9 @@ SMALLEST_MB = 1024
 
 
 def limit_of(queue: QueueView, capacity: Resource) -> Resource:
-    """The queue's maximum share, not below its minimum share; UNBOUNDED in what it may hold all of the cluster's.
+    """Return the queue's maximum share, at least its minimum share; UNBOUNDED in a resource that it may hold entirely.
 
-    A ResourceManager shows no larger maxima than the cluster, so one as large as that says nothing.
+    A ResourceManager caps the shown maxima at the cluster's size, so a maximum of that size is no limit.
     """
     most, least = queue.max_share, queue.min_share
     if most.memory_mb >= capacity.memory_mb and most.vcores >= capacity.vcores:

@@ -1,4 +1,4 @@
-"""What ``ltrf``, ``naive-hltrf`` and ``hltrf`` share: settings, horizon, T_wait, weights from outside.
+"""Shared by ``ltrf``, ``naive-hltrf`` and ``hltrf``: settings, horizon, T_wait, weights from outside.
 
 Each policy's own rule is in its own file. Sources: LTYARN sections 5-6 (Algorithms 1 and 2, eq. 7), tang-thesis 5.5.
 """
@@ -46,11 +46,11 @@ from harness.policies.weights import (
     weighing,
 )
 
-#: From outside the horizon is this many mean task lengths (docs/decisions/horizon.md).
+#: The horizon from outside, in mean task lengths (docs/decisions/horizon.md).
 HORIZON_TASKS = 4.0
-#: Mean task length that is assumed until a task has ended, seconds: LTYARN's Fig. 11a has 23.6 s.
+#: The assumed mean task length until a task has ended, seconds: LTYARN's Fig. 11a has 23.6 s.
 TASK_S_AT_FIRST = 20.0
-#: Means above this (30 years) are not believed.
+#: Larger means (30 years) are ignored as invalid.
 LONGEST_TASK_S = 1e9
 
 
@@ -133,24 +133,24 @@ class HierarchicalSettings(LongTermSettings):
 
 
 class LongTermPolicy(Policy):
-    """Base of the long-term policies: subclasses say flat or by levels, affinity and T_wait."""
+    """Base class of the long-term policies: subclasses define flat or by levels, affinity and T_wait."""
 
     Settings: ClassVar[type] = LongTermSettings
     settings: LongTermSettings
     gives_back: ClassVar[bool] = True
-    #: Whether `weigh` may answer. Each class says so of itself: a subclass may plan otherwise.
+    #: Whether `weigh` may be used. Each class declares this for itself, because a subclass may plan differently.
     weighs: ClassVar[bool] = False
-    #: The last answer's order: it changes only with T_wait.
+    #: The order of the last result: it changes only with T_wait.
     _order: Order | None = None
-    #: Of the last figures: shape, capacity, the compiled call and what it takes that does not change.
+    #: For the last figures: shape, capacity, the compiled call and its constant arguments.
     _weighing: tuple[Any, ...] = (None, None)
 
     @abstractmethod
     def affinity(self) -> float:
-        """Affinity from outside: 0 flat, 1 level by level."""
+        """The affinity from outside: 0 flat, 1 level by level."""
 
     def t_wait_s(self, snapshot: Snapshot) -> float | None:
-        """T_wait in seconds, None: nobody is ever starved by definition."""
+        """T_wait in seconds; None: no leaf counts as starved."""
         return None
 
     def lifts_weights(self) -> bool:
@@ -171,7 +171,7 @@ class LongTermPolicy(Policy):
             )
 
     def ledger_settings(self) -> LedgerSettings:
-        """How this policy's ledger counts. Does not depend on what happens."""
+        """Return the settings of this policy's ledger, which are constant."""
         s = self.settings
         if s.window != math.inf and (s.half_life != math.inf or s.round != math.inf or s.pseudo):
             raise CallError(
@@ -194,7 +194,7 @@ class LongTermPolicy(Policy):
         )
 
     def horizon_s(self, snapshot: Snapshot) -> float:
-        """H from outside, seconds."""
+        """Return H from outside, seconds."""
         given = self.settings.horizon_s
         if given != "auto":
             return float(given)
@@ -252,7 +252,7 @@ class LongTermPolicy(Policy):
         _, _, (call, integers, reals, found), fixed, t_wait_s = known
         since_ms = -math.inf
         if t_wait_s is not None:
-            # As `starved`, a millisecond aside.
+            # Compared as in `starved`, within a millisecond.
             since_ms = (figures.time_s - (t_wait_s - min(period_s, t_wait_s) / 2)) * 1000.0 + 1.0
         code = call(
             integers,
@@ -270,7 +270,7 @@ class LongTermPolicy(Policy):
         return (before, found, None)[code]
 
     def _prepared(self, figures: Figures) -> tuple[Any, ...]:
-        """What of `weigh` stays the same; nothing where `plan` has to be asked."""
+        """Return the constant inputs of `weigh`; nothing if `plan` has to be called."""
         settings, t_wait = self.settings, getattr(self.settings, "t_wait", math.inf)
         if not vars(type(self)).get("weighs") or settings.resource == "dominant" or type(t_wait) is str:
             return ()
@@ -285,7 +285,7 @@ class LongTermPolicy(Policy):
         return made, fixed, None if t_wait == math.inf else float(t_wait)
 
     def _shares(self, tree: Tree, snapshot: Snapshot, ledger: LedgerView, basis: Basis, affinity: float) -> list[float]:
-        """Each queue's part of its parent's, from outside."""
+        """Return each queue's share of its parent's, from outside."""
         return long_term_shares(tree, basis, affinity)
 
     def _lift(self, tree: Tree, snapshot: Snapshot, weights: list[float], late: list[int]) -> None:
@@ -304,10 +304,10 @@ class LongTermPolicy(Policy):
 
 
 def parts_over_horizon(order: Order, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
-    """Queue path -> its part, for an order with a horizon that is evaluated in the scheduler (flat: parents have 0).
+    """Return queue path -> its share, for an order with a horizon that the scheduler evaluates (flat: parents have 0).
 
-    Whose allocation / part is smallest among those who ask gets the next container, below each parent or, flat, among
-    all leaves. The same parts that are written as weights from outside, before these are rounded.
+    The asking queue with the smallest allocation / share gets the next container, below each parent or, flat, among all
+    leaves. From outside the same shares are written as rounded weights.
     """
     tree = entitled_tree(snapshot, order.ledger.shares)
     basis = basis_of(tree, snapshot, used_by_queue(tree, ledger), order.ledger.resource, order.horizon_s)
@@ -321,18 +321,18 @@ def used_by_queue(tree: Tree, ledger: LedgerView) -> list[float]:
     used = [0.0] * len(names)
     for q in tree.leaves:
         value = counted.get(names[q], 0.0)
-        # A ledger that answers nonsense must not hang or crash the scheduler through us.
+        # A ledger with invalid values must not hang or crash the scheduler through this policy.
         used[q] = value if 0.0 <= value < math.inf else 0.0
     return tree.sum_up(used)
 
 
 def capacity_of(snapshot: Snapshot, resource: str) -> float:
-    """R in the ledger's unit: MiB, vcores, or 1 for the dominant resource; at least 1 (an empty cluster)."""
+    """Return R in the ledger's unit: MiB, vcores, or 1 for the dominant resource; at least 1 (for an empty cluster)."""
     return 1.0 if resource == "dominant" else max(snapshot.capacity.amount(resource, snapshot.capacity), 1.0)
 
 
 def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float], list[bool]]:
-    """Each queue's demand in the ledger's unit, and whether it wants more than it holds."""
+    """Return each queue's demand in the ledger's unit, and whether it wants more than it holds."""
     if isinstance(snapshot.queues, LateViews) and resource != "dominant":
         held, pending = (MB, PENDING_MB) if resource == "memory" else (VC, PENDING_VC)
         rows = snapshot.queues.rows
@@ -344,12 +344,12 @@ def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float],
 
 
 def basis_of(tree: Tree, snapshot: Snapshot, used: Sequence[float], resource: str, horizon_s: float) -> Basis:
-    """What a filling goes by, of what queues have used and want now."""
+    """Return the input of a filling: what queues have used and what they want now."""
     return Basis(used, capacity_of(snapshot, resource), horizon_s, *demands(tree, snapshot, resource))
 
 
 def mean_task_s(snapshot: Snapshot) -> float:
-    """T_avg of LTYARN eq. (7) over the cluster: the mean of the leaves' means (TASK_S_AT_FIRST before any)."""
+    """Return T_avg of LTYARN eq. (7) over the cluster: the mean of the leaves' means (TASK_S_AT_FIRST before any)."""
     queues = snapshot.queues
     if isinstance(queues, LateViews):
         leaves = zip(queues.rows, queues.shape[1], strict=True)
@@ -361,12 +361,15 @@ def mean_task_s(snapshot: Snapshot) -> float:
 
 
 def is_demanding(queue: QueueView) -> bool:
-    """Whether a leaf waits for containers."""
+    """Return whether a leaf waits for containers."""
     return queue.backlog_since_s is not None or queue.pending_containers > 0
 
 
 def waited_s(snapshot: Snapshot, tree: Tree, leaf: int) -> float:
-    """Seconds since the later of a leaf's last container and the begin of its backlog (0 where it wants nothing)."""
+    """Return seconds since a leaf's last container or the begin of its backlog, whichever is later.
+
+    0 if it wants nothing.
+    """
     return _waited_s(snapshot.queues[tree.names[leaf]], snapshot.time_s)
 
 
@@ -380,23 +383,24 @@ def _waited_s(queue: QueueView, now_s: float) -> float:
 
 
 def _begins_ms(row: list[int]) -> float:
-    """As `_waited_s` has it, from a simulation's figures: since when a leaf waits (infinite: it does not)."""
+    """Return, like `_waited_s` but from a simulation's figures, since when a leaf waits (infinite: it does not)."""
     if row[BACKLOG] < 0:
         return row[LAST_START] if row[PENDING_N] > 0 and row[LAST_START] >= 0 else math.inf
     return max(row[BACKLOG], row[LAST_START])
 
 
 def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
-    """Demanding leaves that have waited T_wait (LTYARN Algorithm 2, with >=) as far as a controller outside can tell.
+    """Return demanding leaves that have waited T_wait (LTYARN Algorithm 2, with >=), as seen by an outside controller.
 
-    It acts only at ticks. Half a period early (half of T_wait at most), a leaf is served every T_wait on average, as
-    inside, and no later than if the controller waited for the tick after T_wait.
+    The controller acts only at ticks. Because it acts up to half a period early (at most half of T_wait), a leaf is
+    served every T_wait on average, as inside, and no later than at the tick after T_wait.
     """
     t_wait_s -= min(snapshot.period_s, t_wait_s) / 2
     queues, names, now_s = snapshot.queues, tree.names, snapshot.time_s
     leaves: Sequence[int] = tree.leaves
     if isinstance(queues, LateViews):
-        # Who may have waited so long by the figures, a millisecond aside: mostly nobody, and no view is made.
+        # Leaves that may have waited that long by the figures, within a millisecond: usually none, and no view is
+        # built.
         since_ms, rows = (now_s - t_wait_s) * 1000.0 + 1.0, queues.rows
         leaves = [q for q in leaves if _begins_ms(rows[q]) <= since_ms]
     found = []
@@ -404,7 +408,7 @@ def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
         queue = queues[names[q]]
         last_s = queue.last_start_s
         if last_s is not None and now_s - last_s < t_wait_s:
-            continue  # it waits since then at the earliest
+            continue  # it has waited at most since then
         waited_s = _waited_s(queue, now_s)
         if waited_s >= t_wait_s and waited_s > 0 and may_grow(tree, snapshot, q):
             found.append(q)
@@ -412,12 +416,12 @@ def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
 
 
 def may_grow(tree: Tree, snapshot: Snapshot, leaf: int) -> bool:
-    """Whether the maximum shares let a leaf hold one container more: if not, it does not wait for its turn.
+    """Return whether the maximum shares allow a leaf one more container; if not, it does not count as waiting.
 
-    What its siblings hold below the same ancestor's maximum does not count: that is what it waits for.
+    Allocations of siblings below the same ancestor's maximum are ignored, because the leaf waits for these.
     """
     queue = snapshot.queues[tree.names[leaf]]
-    # A ResourceManager cuts a queue's demand to its maximum share, but not the containers that it waits for.
+    # A ResourceManager caps a queue's demand at its maximum share, but not the number of containers that it waits for.
     held, capacity = queue.allocated, snapshot.capacity
     if queue.pending_containers > 0 and queue.demand == held:
         return False
@@ -432,11 +436,11 @@ def may_grow(tree: Tree, snapshot: Snapshot, leaf: int) -> bool:
 
 
 def next_container(queue: QueueView, capacity: Resource) -> Resource:
-    """The mean size of the containers that a leaf waits for (1 GiB, 1 vcore where the snapshot does not say)."""
+    """Return the mean size of the containers that a leaf waits for (1 GiB, 1 vcore if the snapshot has no size)."""
     if queue.pending_containers <= 0:
         return Resource(SMALLEST_MB, 1)
     count, demand, held = queue.pending_containers, queue.demand, queue.allocated
-    # Demand that has been cut to the maximum share is no more than a lower bound.
+    # A demand that was capped at the maximum share is only a lower bound.
     smallest_mb = SMALLEST_MB if demand.memory_mb >= limit_of(queue, capacity).memory_mb else 1
     return Resource(
         max((demand.memory_mb - held.memory_mb) // count, smallest_mb),

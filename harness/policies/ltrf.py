@@ -1,4 +1,4 @@
-"""``ltrf``: long-term resource fairness (LTYARN Algorithm 1). Leaves against each other, whatever tree stands above."""
+"""``ltrf``: long-term resource fairness (LTYARN Algorithm 1). Compares all leaves, regardless of the tree."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from harness.policies.reserve import reserve_shares
 from harness.policies.tree import Tree
 from harness.policies.weights import Basis, long_term_shares
 
-#: ``reserve_s=auto``: one mean task length, about as long as a burst waits for others' containers, and four periods
-#: more, because dues are known only from looks and a weight stands until the next tick; at most so many task lengths.
+#: ``reserve_s=auto``: one mean task length, which is about how long a burst waits for others' containers, plus four
+#: periods, because dues are known only from polls and a weight stays until the next tick; at most this many task
+#: lengths.
 RESERVE_PERIODS, RESERVE_TASKS = 4.0, 4.0
-#: Within how many mean task lengths it is filled. Faster, the queues that are delayed by it lose more at the start.
+#: Time to fill the reserve, in mean task lengths. If it is filled faster, the delayed queues lose more at the start.
 REFILL_TASKS = 1.5
-#: Where the period is longer than so many task lengths, a stage is over before its weight is changed: no reserve.
+#: If the period is longer than this many task lengths, a stage ends before its weight is changed, so there is no
+#: reserve.
 LONGEST_PERIOD_TASKS = 2.0
 
 
@@ -53,14 +55,14 @@ class Ltrf(LongTermPolicy):
     settings: LtrfSettings
 
     def affinity(self) -> float:
-        """Return 0: the leaves are compared with each other, whatever their parents."""
+        """Return 0: all leaves are compared with each other, whatever their parents."""
         return 0.0
 
     def _prepared(self, figures: Figures) -> tuple[Any, ...]:
         return () if self.settings.reserve_s != 0 else super()._prepared(figures)
 
     def ledger_settings(self) -> LedgerSettings:
-        """Return the base's settings; with a reserve the ledger also counts what is due."""
+        """Return the base's settings; with a reserve the ledger also counts dues."""
         base = super().ledger_settings()
         if self.settings.reserve_s == 0:
             return base
@@ -86,5 +88,5 @@ class Ltrf(LongTermPolicy):
 
 
 def reserve_for(period_s: float, task_s: float) -> float:
-    """The reserve that ``auto`` keeps, in seconds of a queue's share."""
+    """Return the reserve for ``auto``, in seconds of a queue's share."""
     return min(task_s + RESERVE_PERIODS * period_s, RESERVE_TASKS * task_s)

@@ -1,4 +1,4 @@
-"""From a policy's name and settings, as a user writes them, to the policy object. User policies are found here too.
+"""Creates policy objects from names and settings that users write, including users' own policies.
 
 A name is one of `POLICIES`, an entry point of the group ``yarnfair.policies``, or ``path/to/file.py:Class``.
 """
@@ -20,7 +20,7 @@ from harness.policies.user_file import from_user_file
 
 _LOG = logging.getLogger(__name__)
 
-#: The policies of the core: name -> "module:class", in the order in which they are listed.
+#: The policies of the core: name -> "module:class", in the order of lists.
 _CORE: dict[str, str] = {
     "static": "harness.policies.static:Static",
     "fair": "harness.policies.fair:Fair",
@@ -35,20 +35,20 @@ _CORE: dict[str, str] = {
     "decay-kueue": "harness.policies.decay_kueue:DecayKueue",
     "decay-kai": "harness.policies.decay_kai:DecayKai",
 }
-#: All policies, those of extensions (`harness.base.extensions`) last. A class is imported when it is asked for.
+#: All policies; those of extensions (`harness.base.extensions`) come last. A class is imported on demand.
 POLICIES = Registry(_CORE, "policies")
 ENTRY_POINT_GROUP = "yarnfair.policies"
-#: Policies that a Python program defines itself, by name: known in this process alone (the package `yarnfair`).
+#: Policies that a Python program defines, by name; known in this process only (the package `yarnfair`).
 OBJECTS: dict[str, type[Policy]] = {}
 
 
 def policy_names() -> list[str]:
-    """The built-in policies and those of installed packages."""
+    """Return the built-in policies and those of installed packages."""
     return [*POLICIES, *sorted(point.name for point in entry_points(group=ENTRY_POINT_GROUP))]
 
 
 def policy_class(name: str) -> type[Policy]:
-    """The class behind a name. CallError for an unknown name, InputError for a file that cannot be used."""
+    """Return the class of a name. Raises CallError for an unknown name, InputError for an unusable file."""
     if name in POLICIES:
         module, attribute = POLICIES[name].split(":")
         found: type[Policy] = getattr(importlib.import_module(module), attribute)
@@ -70,7 +70,7 @@ def policy_class(name: str) -> type[Policy]:
 
 
 def stock_scheduler(name: str) -> str | None:
-    """Return the scheduler that a policy stands for; None for a policy that runs on any scheduler."""
+    """Return the scheduler of a stock policy; None for a policy that runs on any scheduler."""
     found: str | None = vars(policy_class(name)).get("stock_of")
     return found
 
@@ -84,19 +84,19 @@ def has_detail_figure(name: str) -> bool:
 
 
 def installed_policy(name: str) -> str | None:
-    """Return the module of a policy that an installed package brings; None for any other policy."""
+    """Return the module of a policy from an installed package; None for any other policy."""
     if name in POLICIES:
         return None
     return next((point.module for point in entry_points(group=ENTRY_POINT_GROUP) if point.name == name), None)
 
 
 def about(name: str) -> str:
-    """What a policy does, in one sentence: the first of its class' docstring, without marks of code."""
+    """Return a policy's description: the first sentence of its class' docstring, without code marks."""
     return first_sentence((policy_class(name).__doc__ or "").replace("``", ""))
 
 
 def make_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
-    """A policy with its settings, given as text or numbers ({"t_wait": "inf", "discount": "0.5"}).
+    """Create a policy with settings, given as text or numbers ({"t_wait": "inf", "discount": "0.5"}).
 
     Raises CallError (exit 2) for an unknown policy or setting or a bad value, each with the valid ones.
     """
@@ -107,7 +107,7 @@ def make_policy(name: str, settings: Mapping[str, Any] | None = None) -> Policy:
 
 
 def settings_of(name: str) -> list[str]:
-    """The settings that a policy takes, their other names last."""
+    """Return the settings of a policy, alternative names last."""
     cls = policy_class(name)
     return [*getattr(cls.Settings, "__dataclass_fields__", {}), *cls.aliases]
 
@@ -122,7 +122,7 @@ def _checked(found: Any, where: str) -> type[Policy]:
 
 
 def require_complete(found: type[Policy], where: str) -> None:
-    """Raise InputError for a class of a policy that lacks a method which every policy defines, as ``plan``."""
+    """Raise InputError if a policy's class lacks a method that every policy must define, such as ``plan``."""
     if inspect.isabstract(found):
         missing = " and ".join(f"{name}()" for name in sorted(found.__abstractmethods__))
         raise InputError(

@@ -1,10 +1,10 @@
-"""A reserve for queues whose demand comes and goes: what was due comes before what is owed. Pure arithmetic.
+"""A reserve for queues with intermittent demand: dues take precedence over debts. Pure arithmetic.
 
-Long-term fairness looks at what a queue has used. Whether it *loses* by sharing (LTYARN eq. 3) depends on what was due
-to it while it asked, the integral of min(d_i, S_i). A queue whose demand pauses loses at each new burst, because the
-containers that others hold have to end first, and is safe only if it had got more than its due before. That surplus is
-its reserve here: by default one mean task length of its share, about as long as a wait for containers can take.
-The law and what it was compared with: docs/decisions/horizon.md.
+Long-term fairness considers what a queue has used. Whether it *loses* by sharing (LTYARN eq. 3) depends on its due
+while it asked, the integral of min(d_i, S_i). A queue with pauses loses at each new burst, because others' containers
+have to end first, unless it has got more than its due before. This surplus is its reserve: by default one mean task
+length of its share, which is about the longest wait for containers. docs/decisions/horizon.md has the law and the
+alternatives.
 """
 
 from __future__ import annotations
@@ -16,36 +16,36 @@ from harness.policies.filling import Joining, bounded_fill
 from harness.policies.tree import Tree
 from harness.policies.weights import MOST_FOR_IDLE, Basis, flat_shares, parts_of_fill
 
-#: A queue that asks for less than this many times its share will pause before a longer backlog is half done: with
-#: tasks of one mean length it is through within so many task lengths. The same as HORIZON_TASKS.
+#: A queue with a demand of less than this many times its share will pause before a longer backlog is half done: with
+#: tasks of one mean length it ends within this many task lengths. Equals HORIZON_TASKS.
 PAUSES_WITHIN = 4.0
 
-#: Who is filled with all that it asks for but this part of it has enough (rounding).
+#: A queue that is filled with its whole demand except this fraction has enough (rounding).
 ALL_OF_IT = 1e-9
 
 
 def reserve_shares(
     tree: Tree, basis: Basis, surplus: Sequence[float], reserve_s: float, refill_s: float
 ) -> list[float]:
-    """Parts of the parent's for flat long-term fairness with a reserve (NaN as in `flat_shares`).
+    """Return fractions of the parent's for flat long-term fairness with a reserve (NaN as in `flat_shares`).
 
-    Leaves that wait are filled in three steps, each with what the ones before leave:
+    Waiting leaves are filled in three steps, each with what the earlier ones leave:
 
     1. due: a leaf whose surplus is below what it needs gets its share, or what it asks for;
-    2. reserve: who will pause first (smallest demand / share) is filled up within ``refill_s``;
+    2. reserve: the leaf that will pause first (smallest demand / share) is filled up within ``refill_s``;
     3. the rest by the law over the horizon, with what the first two steps gave as lower bounds.
 
-    A leaf with a long backlog needs no reserve, only no loss: it holds its share without a pause. A leaf that wants no
-    more than it holds gets, for the moment when its burst comes, the ratio that the law gives it, and at least that of
-    what it is due and short of. So does one that wants more and is filled with all of it: its weight stands until the
-    next tick, and if it were that of the last tasks of a stage, the next stage would wait for a period.
+    A leaf with a long backlog needs no reserve, because it holds its share without a pause. A leaf that wants no more
+    than it holds gets a weight for its next burst: the law's ratio, and at least that of its missing due. So does a
+    leaf that wants more and is filled completely: its weight stays until the next tick, and a weight for the last tasks
+    of a stage would let the next stage wait for a period.
 
     Parameters
     ----------
-    basis : with demands.
-    surplus : of every leaf what it got beyond its due (negative: less), resource-seconds.
+    basis : input of the filling, with demands.
+    surplus : for every leaf, what it got beyond its due (negative: less), resource-seconds.
     reserve_s : reserve, in seconds of the leaf's own share.
-    refill_s : within which time it is to be filled, seconds, above 0.
+    refill_s : time to fill the reserve, seconds, above 0.
     """
     used, capacity, horizon_s, demand, waiting = basis
     assert demand is not None
@@ -95,7 +95,7 @@ def _claims(
     left: float,
     refill_s: float,
 ) -> list[float]:
-    """Steps 1 and 2 for the leaves that wait: lower bounds, together at most ``left``."""
+    """Return steps 1 and 2 for the waiting leaves: lower bounds with a sum of at most ``left``."""
     claims = {q: min(demand[q], share[q]) if missing[q] > 0 else 0.0 for q in short}
     total = left_fold_sum(claims.values())
     if total > left:

@@ -1,4 +1,4 @@
-"""``static``: every queue has its share S_i and no more, used or not. What sharing is measured against."""
+"""``static``: every queue has exactly its share S_i, used or not. The reference for gains and losses by sharing."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class Static(Policy):
 
 
 def _smallest(capacity: Resource) -> Resource:
-    """One vcore, and Hadoop's smallest container or, where the cluster has less, the memory that it has to a vcore.
+    """Return one vcore with Hadoop's smallest container memory, or the cluster's memory per vcore if that is less.
 
-    On paper, where a unit stands for a MiB and a vcore, nobody refuses: a queue that is due a little may get none.
+    On paper, where a unit is a MiB and a vcore, there is no minimum: a queue with a small due may get nothing.
     """
     if capacity.memory_mb <= capacity.vcores:
         return ZERO
@@ -70,7 +70,7 @@ def _smallest(capacity: Resource) -> Resource:
 
 
 def largest_remainder(total: int, shares: Sequence[float]) -> list[int]:
-    """Whole units in proportion to the shares, summing to `total`: floors, then one each by largest remainder.
+    """Divide `total` into whole units in proportion to the shares: floors, then one each by largest remainder.
 
     Ties go to the earlier. Works on floats and, exactly, on fractions.
     """

@@ -1,4 +1,4 @@
-"""The queue tree's shape in index form, for policies that walk it at every tick. No changing figures are here."""
+"""The queue tree's shape in index form, for policies that traverse it at every tick. Contains no changing values."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from harness.model.snapshot import Snapshot
 class Tree:
     """Queues by index in the order of the snapshot (parents before children, siblings by name).
 
-    Figures are of the type of the snapshot's weights: floats, or fractions on paper.
+    Values have the type of the snapshot's weights: floats, or fractions on paper.
 
-    ``entitlement`` is w_i; ``share`` the queue's part of the cluster level by level (root 1: the product, down the
-    path, of weight over the sum of the siblings' weights); ``flat_share`` a leaf's part of eq. (2) over all leaves by
-    their own weights (0 for parents).
+    ``entitlement`` is w_i; ``share`` the queue's fraction of the cluster level by level (the product, down the path, of
+    weight / sum of the siblings' weights); ``flat_share`` a leaf's fraction by eq. (2) over the weights of all leaves
+    (0 for parents).
     """
 
     names: tuple[str, ...]
@@ -33,11 +33,11 @@ class Tree:
     index: Mapping[str, int]
     #: Leaf and its own weight.
     weights: tuple[tuple[str, float], ...]
-    #: The same as arrays, made when somebody wants them (`harness.policies.weights`).
+    #: The same as arrays, created on demand (`harness.policies.weights`).
     arrays: list[Any] = field(default_factory=list, compare=False, repr=False)
 
     def path(self, queue: int) -> list[int]:
-        """The queue and its ancestors, root left out, from the queue up."""
+        """Return the queue and its ancestors without root, from the queue upwards."""
         found = []
         while self.parent[queue] >= 0:
             found.append(queue)
@@ -45,7 +45,7 @@ class Tree:
         return found
 
     def sum_up(self, leaf_values: list[float]) -> list[float]:
-        """Values of leaves (others 0) -> values of all queues, a parent's being the sum of its leaves'."""
+        """Convert values of leaves (others 0) to values of all queues; a parent's is the sum of its leaves'."""
         total = list(leaf_values)
         parent = self.parent
         for queue in range(len(total) - 1, 0, -1):
@@ -54,14 +54,14 @@ class Tree:
 
 
 def tree_of(snapshot: Snapshot) -> Tree:
-    """The shape of a snapshot's tree, cached: shapes change when an administrator changes them."""
+    """Return the shape of a snapshot's tree from a cache, because shapes rarely change."""
     if _seen and _seen[0] is snapshot:
         known: Tree = _last[1]
         return known
     shape = getattr(snapshot.queues, "shape", None)
     if shape is None:
         rows = tuple([(queue.parent, queue.leaf, queue.weight) for queue in snapshot.queues.values()])
-        # On paper weights are fractions. Fraction(1) == 1.0, so their type is part of the cache's key.
+        # On paper, weights are fractions. Fraction(1) == 1.0, so their type is part of the cache's key.
         shape = tuple(snapshot.queues), rows, type(rows[0][2]).__name__
     tree = _tree_by(shape)
     _seen[:] = (snapshot,)
@@ -69,30 +69,30 @@ def tree_of(snapshot: Snapshot) -> Tree:
 
 
 def _tree_by(shape: tuple[Any, ...]) -> Tree:
-    # As at the last tick, mostly: comparing is cheaper than hashing.
+    # Usually the same as at the last tick: comparing is cheaper than hashing.
     if not _last or _last[0] != shape:
         _last[:] = shape, _build(*shape)
     tree: Tree = _last[1]
     return tree
 
 
-#: The shape, its tree, and that with entitlements level by level once somebody has asked for it.
+#: The shape, its tree, and the tree with entitlements level by level once requested.
 _last: list[Any] = []
-#: The snapshot that was looked at last: accounts and plan of one tick look at the same.
+#: The last snapshot: the accounts and the plan of one tick use the same.
 _seen: list[Snapshot] = []
 
 
 def entitled_tree(snapshot: Snapshot, shares: str) -> Tree:
-    """The tree whose entitlements are w_i of eq. (2) as ``shares`` says (see `harness.model.plan.LedgerSettings`).
+    """Return the tree with entitlements w_i of eq. (2) as ``shares`` selects (see `harness.model.plan.LedgerSettings`).
 
-    With ``levels`` every queue's entitlement is its part of the cluster level by level: siblings stand to each other as
-    their weights do, and leaves anywhere in the tree as what they are due.
+    With ``levels`` every queue's entitlement is its fraction of the cluster level by level: siblings have the ratio of
+    their weights, and leaves anywhere in the tree the ratio of their dues.
     """
     return _entitled(tree_of(snapshot), shares)
 
 
 def entitled_tree_by(shape: tuple[Any, ...], shares: str) -> Tree:
-    """`entitled_tree` of a shape (see `harness.model.snapshot.LateViews`)."""
+    """Return `entitled_tree` for a shape (see `harness.model.snapshot.LateViews`)."""
     _seen.clear()
     return _entitled(_tree_by(shape), shares)
 
@@ -107,7 +107,7 @@ def _entitled(tree: Tree, shares: str) -> Tree:
 
 
 def leaf_weights(snapshot: Snapshot, shares: str) -> tuple[tuple[str, float], ...]:
-    """(leaf, w_i of eq. (2)) of all leaves, as ``shares`` says."""
+    """Return (leaf, w_i of eq. (2)) of all leaves, as ``shares`` selects."""
     tree = tree_of(snapshot)
     return tuple([(tree.names[q], tree.share[q]) for q in tree.leaves]) if shares == "levels" else tree.weights
 

@@ -1,4 +1,4 @@
-"""Load one object of a user's Python file, as `--policy` and orderings name it. The caller checks what it is."""
+"""Loads one object of a user's Python file, as `--policy` and orderings name it. The caller checks its type."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 from harness.base.errors import InputError, YarnfairError
 from harness.base.quick import collect_at_the_end
 
-#: The files that were imported here: as Python names them (absolute) -> as the user does.
+#: The imported files: Python's name (absolute) -> the user's name.
 _IMPORTED: dict[str, str] = {}
-#: The modules that such files imported from beside them, by their folder.
+#: The modules that such files imported from their folder, by folder.
 _BESIDE: dict[str, set[str]] = {}
 
 
 def from_user_file(path: Path, attribute: str, *, what: str, hint: str) -> Any:
-    """The attribute of a file. InputError when there is no such file, it does not import, or has no such ``what``."""
+    """Return the attribute of a file. Raises InputError for a missing file, a failing import, or a missing ``what``."""
     if not path.is_file():
         raise InputError("no such file", where=str(path), hint=hint)
     module_name = f"yarnfair_user_{what}_{abs(hash(str(path.resolve())))}"
@@ -29,12 +29,12 @@ def from_user_file(path: Path, attribute: str, *, what: str, hint: str) -> Any:
     assert spec is not None  # a .py file always has a spec and a loader
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Dataclasses look their module up by name while they are made.
+    # Dataclasses look up their module by name while they are created.
     sys.modules[module_name] = module
     try:
         with _modules_beside(path.resolve().parent):
             spec.loader.exec_module(module)
-    except Exception as error:  # whatever a user's file raises is the user's mistake to see, not a traceback of ours
+    except Exception as error:  # an exception of a user's file is the user's error: no traceback of ours
         del sys.modules[module_name]
         raise InputError(f"does not import: {type(error).__name__}: {error}", where=str(path)) from error
     _IMPORTED[str(spec.origin)] = str(path)
@@ -45,7 +45,7 @@ def from_user_file(path: Path, attribute: str, *, what: str, hint: str) -> Any:
 
 @contextmanager
 def _modules_beside(folder: Path) -> Iterator[None]:
-    """While a file of this folder is imported, and after it: modules beside the file can be imported by their names.
+    """Make modules in a file's folder importable by their names, during the file's import and afterwards.
 
     Python's own and installed modules come first. Two folders may each have a module of the same name: each file gets
     its own at the top of the file (an import within a function finds that of the last file).
@@ -72,7 +72,7 @@ def _modules_beside(folder: Path) -> Iterator[None]:
 
 
 def defined_at(cls: type, method: str) -> str:
-    """Return where a method of a policy is defined, as ``file:line``; the class where there is no file.
+    """Return where a method of a policy is defined, as ``file:line``; the class if there is no file.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def defined_at(cls: type, method: str) -> str:
         A method, inherited or its own.
     """
     code = getattr(getattr(cls, method, None), "__code__", None)
-    # Inherited from a file of this product: the user's own file is the one to change.
+    # It is inherited from a file of this product, so the user's own file is the one to change.
     file, line = (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
     own = getattr(sys.modules.get(cls.__module__), "__file__", None)
     if own is not None and file != own:
@@ -95,7 +95,7 @@ def defined_at(cls: type, method: str) -> str:
 
 @contextmanager
 def users_mistakes() -> Iterator[None]:
-    """What a user's file raises while it works is an InputError with the file and the line, not a traceback of ours."""
+    """Convert exceptions of a user's file during its work to InputError with file and line, without traceback."""
     try:
         yield
     except YarnfairError:

@@ -1,7 +1,7 @@
 """Several resources on paper: users with a demand vector per task, in exact arithmetic (QKnober, section 5).
 
-Throughout, users are i, resources k. ``b_ik`` is what user i uses of resource k, as a fraction of its capacity, per
-unit of its dominant share s_i, so that the largest b_ik of a user is 1: d_ik / r_k over the largest of them.
+Throughout, i is a user and k a resource. ``b_ik`` is user i's use of resource k, as a fraction of the capacity, per
+unit of the dominant share s_i: d_ik / r_k relative to the largest of them, so that the largest b_ik of a user is 1.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from math import lcm
 
 from harness.base.errors import InputError
 
-#: One figure per resource, in the order of the scenario.
+#: One value per resource, in the order of the scenario.
 Vector = tuple[Fraction, ...]
 
-#: A scenario on paper ends with an error instead of computing for hours.
+#: Limit of steps: a scenario on paper ends with an error instead of computing for hours.
 MAX_LOOKS = 20_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class VectorUser:
-    """A user: entitlement w_i (above 0), demand of one task, number of tasks (None: without end)."""
+    """A user: entitlement w_i (above 0), demand of one task, number of tasks (None: unlimited)."""
 
     name: str
     weight: Fraction
@@ -33,27 +33,27 @@ class VectorUser:
 
 @dataclass(frozen=True, slots=True)
 class VectorScenario:
-    """Capacities r_k (above 0) by resource, and users in byte order of their names. Each demands something."""
+    """Capacities r_k (above 0) by resource, and users in byte order of their names. Every user demands something."""
 
     resources: tuple[str, ...]
     capacity: Vector
     users: tuple[VectorUser, ...]
 
     def dominant(self, user: VectorUser) -> Fraction:
-        """The dominant share of one task."""
+        """Return the dominant share of one task."""
         return max(d / r for d, r in zip(user.task, self.capacity, strict=True))
 
     def direction(self, user: VectorUser) -> Vector:
-        """b_i: fractions of the capacities per unit of dominant share."""
+        """Return b_i: fractions of the capacities per unit of dominant share."""
         dominant = self.dominant(user)
         return tuple(d / r / dominant for d, r in zip(user.task, self.capacity, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Tasks by user (fractions unless integral), and what the policy says of itself.
+    """Tasks by user (fractions unless integral), and further results of the policy.
 
-    ``theta`` is Theorem 1's bound (None: the policy has none). ``notes``: further figures by name, for the answer.
+    ``theta`` is Theorem 1's bound (None: the policy has none). ``notes``: further values by name, for the answer.
     """
 
     tasks: tuple[Fraction, ...]
@@ -62,29 +62,33 @@ class Division:
 
 
 class Counter:
-    """Ends a division that would take too long."""
+    """Aborts a division that takes too many steps."""
 
     def __init__(self) -> None:
         self.looks = 0
 
     def look(self, count: int) -> None:
-        """Count comparisons; raise InputError when there are too many."""
+        """Count comparisons; raise InputError if there are too many."""
         self.looks += count
         if self.looks > MAX_LOOKS:
             raise InputError(f"is not done after {MAX_LOOKS:,} comparisons", hint="fewer users or tasks")
 
 
 def fair_level(directions: Sequence[Vector], weights: Sequence[Fraction], idle: Sequence[Fraction]) -> Fraction:
-    """1 / phi (eq. 11): the level s_i / w_i at which DRF exhausts the first resource. ``idle``: fractions left."""
+    """Return 1 / phi (eq.
+
+    11): the level s_i / w_i at which DRF exhausts the first resource. ``idle``: remaining fractions.
+    """
     totals = [sum((w * b[k] for b, w in zip(directions, weights, strict=True)), Fraction(0)) for k in range(len(idle))]
     return min(h / total for h, total in zip(idle, totals, strict=True) if total)
 
 
 def theorem_1(directions: Sequence[Vector], weights: Sequence[Fraction], rho: Fraction) -> Fraction:
-    """Return theta of Theorem 1: no two users' s_i / w_i differ by more, for users without end.
+    """Return theta of Theorem 1: the bound of differences of s_i / w_i between users with unlimited tasks.
 
-    The largest s'_i / w_i of a user that takes alone what the fairness-oriented stage leaves. The paper sets it to 0 at
-    rho = 1; that is so where everybody demands the bottleneck. Where somebody does not, what is left to it bounds it.
+    It is the largest s'_i / w_i of a user that takes alone what the fairness-oriented stage leaves. The paper sets it
+    to 0 at rho = 1, which is correct if all users demand the bottleneck. A user that does not is bounded by what is
+    left to it.
     """
     left = _left(directions, weights, rho)
     return max(
@@ -94,9 +98,9 @@ def theorem_1(directions: Sequence[Vector], weights: Sequence[Fraction], rho: Fr
 
 
 def knob_for(directions: Sequence[Vector], weights: Sequence[Fraction], theta: Fraction) -> Fraction:
-    """The smallest rho at which Theorem 1 bounds the differences by ``theta`` (section 7.2.1), in closed form.
+    """Return the smallest rho at which Theorem 1 bounds the differences by ``theta`` (section 7.2.1), in closed form.
 
-    1 where no knob reaches it (users that do not demand the bottleneck).
+    Returns 1 if no knob reaches it (users that do not demand the bottleneck).
     """
     level = fair_level(directions, weights, [Fraction(1)] * len(directions[0]))
     rho = Fraction(0)
@@ -105,7 +109,7 @@ def knob_for(directions: Sequence[Vector], weights: Sequence[Fraction], theta: F
         for k in range(len(directions[0]))
     ]
     for b, w in zip(directions, weights, strict=True):
-        # One resource that holds the user back is enough.
+        # One resource that limits the user is enough.
         rho = max(
             rho, min((1 - theta * w * part) / (level * total) for part, total in zip(b, used, strict=True) if part)
         )
@@ -113,12 +117,12 @@ def knob_for(directions: Sequence[Vector], weights: Sequence[Fraction], theta: F
 
 
 def theorem_2(directions: Sequence[Vector], weights: Sequence[Fraction]) -> Fraction:
-    """The knob from which on nobody has less than its own part of the cluster (Theorem 2): phi / sum of weights."""
+    """Return the knob from which on every user has at least its own share (Theorem 2): phi / sum of weights."""
     return 1 / (fair_level(directions, weights, [Fraction(1)] * len(directions[0])) * sum(weights, Fraction(0)))
 
 
 def _left(directions: Sequence[Vector], weights: Sequence[Fraction], rho: Fraction) -> list[Fraction]:
-    """Fractions of the capacities that the fairness-oriented stage leaves idle (the right side of (17), over r_k)."""
+    """Return the capacity fractions that the fairness-oriented stage leaves idle (right side of (17), over r_k)."""
     m = len(directions[0])
     level = rho * fair_level(directions, weights, [Fraction(1)] * m)
     return [
@@ -127,7 +131,7 @@ def _left(directions: Sequence[Vector], weights: Sequence[Fraction], rho: Fracti
 
 
 def soft_fairness(scenario: VectorScenario, tasks: Sequence[Fraction]) -> Fraction:
-    """The largest difference of s_i / w_i between two users that have tasks (eq. 12)."""
+    """Return the largest difference of s_i / w_i between two users that have tasks (eq. 12)."""
     levels = [
         count * scenario.dominant(user) / user.weight
         for user, count in zip(scenario.users, tasks, strict=True)
@@ -137,7 +141,7 @@ def soft_fairness(scenario: VectorScenario, tasks: Sequence[Fraction]) -> Fracti
 
 
 def utilisation(scenario: VectorScenario, tasks: Sequence[Fraction]) -> Vector:
-    """Allocated over capacity, by resource."""
+    """Return allocation / capacity, by resource."""
     return tuple(
         sum((count * user.task[k] for user, count in zip(scenario.users, tasks, strict=True)), Fraction(0)) / r
         for k, r in enumerate(scenario.capacity)
@@ -148,7 +152,7 @@ def utilisation(scenario: VectorScenario, tasks: Sequence[Fraction]) -> Vector:
 
 
 def static_shares(scenario: VectorScenario) -> tuple[Fraction, ...]:
-    """Everybody in its own part of every resource, used or not; inactive users count."""
+    """Give every user its own share of every resource, used or not; inactive users count."""
     total = sum((user.weight for user in scenario.users), Fraction(0))
     found = []
     for user in scenario.users:
@@ -158,7 +162,10 @@ def static_shares(scenario: VectorScenario) -> tuple[Fraction, ...]:
 
 
 def progressive_filling(scenario: VectorScenario) -> tuple[Fraction, ...]:
-    """Weighted DRF of divisible tasks: all s_i / w_i rise together; who is served, or short of a resource, stops."""
+    """Weighted DRF of divisible tasks: raise all s_i / w_i together.
+
+    Satisfied users, or users short of a resource, stop.
+    """
     m = len(scenario.resources)
     users = scenario.users
     directions = [scenario.direction(user) for user in users]
@@ -206,12 +213,12 @@ def progressive_filling(scenario: VectorScenario) -> tuple[Fraction, ...]:
 
 
 class Filling:
-    """Whole tasks on one large server: what is held and what is idle."""
+    """Whole tasks on one large server: allocations and idle resources."""
 
     def __init__(self, scenario: VectorScenario, counts: Sequence[int] | None = None) -> None:
         self.scenario = scenario
         self.users = scenario.users
-        # Whole numbers are ten times quicker than fractions: capacities and tasks in units of their common divisor.
+        # Integers are ten times faster than fractions: capacities and tasks in units of their common divisor.
         self.unit: list[tuple[int, ...]] = [
             _whole([u.task[k] for u in self.users] + [r]) for k, r in enumerate(scenario.capacity)
         ]
@@ -229,24 +236,24 @@ class Filling:
         self.counter = Counter()
 
     def level(self, i: int) -> Fraction:
-        """s_i / w_i."""
+        """Return s_i / w_i."""
         return self.counts[i] * self.per_task[i]
 
     def fits(self, i: int) -> bool:
-        """Whether the user has a task that fits."""
+        """Return whether the user has a task that fits."""
         tasks = self.users[i].tasks
         if tasks is not None and self.counts[i] >= tasks:
             return False
         return all(need <= idle for need, idle in zip(self.task[i], self.idle, strict=True))
 
     def give(self, i: int, count: int = 1) -> None:
-        """Give a user tasks and subtract them from what is idle."""
+        """Give a user tasks and subtract them from the idle resources."""
         self.counter.look(1)
         self.counts[i] += count
         self.idle = [idle - count * need for idle, need in zip(self.idle, self.task[i], strict=True)]
 
     def affinity(self, i: int) -> int:
-        """In proportion to the dot product of the task's demand and what is idle, both as fractions of the capacity."""
+        """Return the dot product of the task's demand and the idle resources, both as fractions of the capacity."""
         return sum(need * idle * scale for need, idle, scale in zip(self.task[i], self.idle, self.scale, strict=True))
 
     def result(self) -> tuple[Fraction, ...]:
@@ -260,11 +267,11 @@ def _whole(values: Sequence[Fraction]) -> tuple[int, ...]:
 
 
 def to_whole(scenario: VectorScenario, tasks: Sequence[Fraction]) -> Filling:
-    """A division of divisible tasks in whole ones: floors, then half a task and more upwards where it still fits.
+    """Round a division of divisible tasks to whole tasks: floors, then half a task and more upwards if it still fits.
 
-    The finest grained (smallest dominant share of a task over weight) are rounded up first. This is the rule behind the
-    paper's Figures 1 and 3 (91 and 109; 58, 71 and 71). Filling up task by task, lowest s_i / w_i first, agrees
-    with Figure 1 but gives 59, 71 and 70 in Figure 3 (docs/decisions/qknober.md).
+    Users with the finest tasks (smallest dominant share of a task / weight) are rounded up first. This is the rule
+    behind the paper's Figures 1 and 3 (91 and 109; 58, 71 and 71). Filling up task by task, lowest s_i / w_i first,
+    agrees with Figure 1 but gives 59, 71 and 70 in Figure 3 (docs/decisions/qknober.md).
     """
     filling = Filling(scenario, [int(count) for count in tasks])
     for i in sorted(range(len(tasks)), key=lambda i: (filling.per_task[i], i)):
@@ -274,13 +281,13 @@ def to_whole(scenario: VectorScenario, tasks: Sequence[Fraction]) -> Filling:
 
 
 def fill_lowest_first(filling: Filling) -> None:
-    """What is idle, task by task: to the lowest s_i / w_i whose task fits, ties by name."""
+    """Give idle resources task by task to the lowest s_i / w_i whose task fits, ties by name."""
     waiting = [(filling.level(i), i) for i in range(len(filling.users))]
     heapq.heapify(waiting)
     while waiting:
         _, i = heapq.heappop(waiting)
         filling.counter.look(4)
-        # Idle resources only shrink: what does not fit now never will.
+        # Idle resources only shrink: a task that does not fit now never will.
         if filling.fits(i):
             filling.give(i)
             heapq.heappush(waiting, (filling.level(i), i))

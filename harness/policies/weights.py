@@ -1,7 +1,7 @@
-"""From accumulated resources to Fair Scheduler weights: fill by level, flat or between; lift starved paths.
+"""Converts accumulated resources to Fair Scheduler weights: filling by level, flat or mixed; lifting of starved paths.
 
-Weights decide who gets the next container through usage / weight (smallest first). What is written is finite, within
-[WEIGHT_MIN, WEIGHT_MAX] and exact in float32: see docs/decisions/weights.md. The law: docs/decisions/horizon.md.
+The queue with the smallest usage / weight gets the next container. Written weights are finite, within [WEIGHT_MIN,
+WEIGHT_MAX] and exact in float32: see docs/decisions/weights.md. The law: docs/decisions/horizon.md.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ from harness.model.snapshot import Snapshot
 from harness.policies.filling import Joining, satisfied, water_fill
 from harness.policies.tree import Tree
 
-#: Weights carry this many binary digits: exact in float32 (24) and short as decimals, and a target that moves by less
-#: than 1 in 4,000 is not a new weight.
+#: Weights have this many binary digits: exact in float32 (24), short as decimals, and a target that moves by less than
+#: 1 in 4,000 is not a new weight.
 WEIGHT_BITS = 12
-#: What the weights of the waiting children of one queue sum to before floors and lifts: three decades below
-#: WEIGHT_MAX, so that idle and lifted queues have room above, and six above WEIGHT_MIN.
+#: The sum of weights of a queue's waiting children before floors and lifts: three decades below WEIGHT_MAX, which
+#: leaves room above for idle and lifted queues, and six above WEIGHT_MIN.
 LEVEL_SUM = 1000.0
-#: How many containers beyond what it holds a starved queue is lifted by (docs/decisions/weights.md).
+#: By how many containers beyond its allocation a starved queue is lifted (docs/decisions/weights.md).
 LIFT_CONTAINERS = 2
 
-#: Of more queues than this, those that have enough are found in one sweep (`satisfied`), not in as many fillings as it
-#: may take one by one.
+#: With more queues than this, satisfied ones are found in one sweep (`satisfied`), not by repeated filling.
 MANY = 16
 
-#: The compiled code, where it is used (`use_compiled`).
+#: The compiled code, if it is in use (`use_compiled`).
 _kernel: list[Any] = []
 
 _SCALE = float(1 << WEIGHT_BITS)
@@ -47,7 +46,10 @@ GRID_MIN, GRID_MAX = _on_grid(WEIGHT_MIN, math.ceil), _on_grid(WEIGHT_MAX, math.
 
 
 def grid_weight(value: float) -> float:
-    """The nearest weight on the grid: 12 significant bits, within [WEIGHT_MIN, WEIGHT_MAX]; NaN is the smallest."""
+    """Round to the nearest weight on the grid: 12 significant bits, in [WEIGHT_MIN, WEIGHT_MAX].
+
+    NaN gives the smallest.
+    """
     if not value > GRID_MIN:
         return GRID_MIN
     if value >= GRID_MAX:
@@ -56,31 +58,31 @@ def grid_weight(value: float) -> float:
     return _ldexp(round(mantissa * _SCALE), exponent - WEIGHT_BITS)
 
 
-#: Siblings to be served strictly in order have weights this factor apart: four ranks from WEIGHT_MAX down to GRID_MIN.
+#: Factor between the weights of siblings in strict order: four ranks from WEIGHT_MAX down to GRID_MIN.
 RANK_FACTOR = 1000.0
 RANKS = 4
 
 
 def rank_weight(rank: int) -> float:
-    """Return the weight of a place among siblings (0 first).
+    """Return the weight of a rank among siblings (0 first).
 
     Of any two siblings the first gets all it asks for, as long as it holds less than 1,000 times what the other holds.
-    From the fourth place on all weights are equal.
+    From the fourth rank on all weights are equal.
     """
     weight = WEIGHT_MAX / RANK_FACTOR ** min(rank, RANKS - 1)
     # 1e-3 is not a float32: the grid's smallest weight is the lowest rank.
     return weight if weight >= 1 else GRID_MIN
 
 
-#: A queue that is idle at the tick may get this many times the weight of all that wait together: when its burst comes
-#: it has all but one part in a hundred of what it is owed, and two such queues still leave room below WEIGHT_MAX.
+#: An idle queue may get this many times the weight of all waiting queues: when its burst comes it has all but a
+#: hundredth of what it is owed, and two such queues still leave room below WEIGHT_MAX.
 MOST_FOR_IDLE = 100
 
 
 class Basis(NamedTuple):
-    """What a filling goes by: u of every queue (a parent's the sum of its leaves'), R, H, and with demands who waits.
+    """The input of a filling: u of every queue (a parent's is the sum of its leaves'), R, H, and optionally demands.
 
-    Of every queue what it demands, and whether it wants more than it holds. ``demand`` None: everybody wants all.
+    For every queue its demand, and whether it wants more than it holds. ``demand`` None: every queue wants everything.
     """
 
     used: Sequence[float]
@@ -93,11 +95,11 @@ class Basis(NamedTuple):
 def fill(
     members: Sequence[int], entitlement: Sequence[float], room: float, basis: Basis
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """(x of those who wait for more than they hold, ratio of the others to all of those) among some queues.
+    """Return (x of the waiting queues, ratio of each other queue to all waiting ones) among some queues.
 
-    Without demands everybody waits. With them, the waiting queues are filled with what the others leave them, again
-    without those whose demand is smaller than their x; each of the others gets p / (1 - p) of the weight of all who
-    wait, p being its part if it alone joined them with demand without end.
+    Without demands every queue waits. With demands, the waiting queues are filled with what the others leave,
+    repeatedly without those whose demand is smaller than their x; each other queue gets p / (1 - p) of the weight of
+    all waiting ones, where p is its fraction if it alone joined them with unlimited demand.
     """
     used, _, horizon_s, demand, waiting = basis
     everyone = list(members)
@@ -139,11 +141,11 @@ def fill(
 
 
 def level_shares(tree: Tree, basis: Basis) -> list[float]:
-    """Level by level: each queue's part (0..1) of what its parent hands on, by water-filling among its siblings.
+    """Return each queue's fraction (0..1) of its parent's amount, by water-filling among siblings, level by level.
 
-    A level fills what its parent was filled with, at least the parent's own share: a group that owes would otherwise
-    have nothing to divide, and its children's order would fall back to horizon 0. With demands, the parts of those who
-    wait sum to 1, and the others' are ratios to these.
+    A level divides what its parent was filled with, at least the parent's own share: otherwise an indebted group would
+    have nothing to divide, and its children's order would fall back to horizon 0. With demands, the fractions of
+    waiting queues sum to 1, and those of the others are ratios to these.
     """
     capacity = basis.capacity
     part: list[float] = [1] * len(tree.names)
@@ -156,7 +158,7 @@ def level_shares(tree: Tree, basis: Basis) -> list[float]:
         room = max(filled[above], tree.share[above] * capacity)
         x, ratios = fill(siblings, tree.entitlement, room, basis)
         total = left_fold_sum(x.values())
-        if total <= 0:  # far down under tiny weights the room is less than a float holds: as with horizon 0
+        if total <= 0:  # deep below tiny weights the amount is smaller than a float can hold: as with horizon 0
             own = [tree.entitlement[q] for q in siblings]
             for q, weight in zip(siblings, own, strict=True):
                 filled[q] = 0.0
@@ -174,20 +176,22 @@ def level_shares(tree: Tree, basis: Basis) -> list[float]:
 def flat_shares(tree: Tree, basis: Basis) -> list[float]:
     """Fill the leaves against each other by their own weights; a parent has the sum of its leaves' shares.
 
-    Shares are parts of the parent's; they are NaN below a parent that got nothing, because it does not tell how to
-    divide it.
+    Shares are fractions of the parent's; they are NaN below a parent that got nothing, which cannot be divided.
     """
     x, ratios = fill(tree.leaves, tree.entitlement, basis.capacity, basis)
     return parts_of_fill(tree, x, ratios, basis)
 
 
 def parts_of_fill(tree: Tree, x: dict[int, float], ratios: dict[int, float], basis: Basis) -> list[float]:
-    """Parts of the parent's of all queues, from what leaves are filled with (see `fill`); NaN as in `flat_shares`."""
+    """Return fractions of the parent's for all queues from the leaves' filling (see `fill`).
+
+    NaN as in `flat_shares`.
+    """
     filled: list[float] = [0] * len(tree.names)
     for q, amount in x.items():
         filled[q] = amount
     if basis.demand is not None:
-        # What the others want or hold flows through their parents too.
+        # What the others want or hold also passes through their parents.
         for q in ratios:
             filled[q] = min(basis.demand[q], basis.capacity)
     if len(tree.parents) == 1:
@@ -215,7 +219,7 @@ def parts_of_fill(tree: Tree, x: dict[int, float], ratios: dict[int, float], bas
 
 
 def _one_level(tree: Tree, filled: list[float], x: dict[int, float], ratios: dict[int, float]) -> list[float]:
-    """The end of `flat_shares` where no queue stands between the root and the leaves: the same sums, without a tree."""
+    """Finish `flat_shares` if no queue is between the root and the leaves: the same sums, without a tree."""
     above: float = 0
     for q in range(len(filled) - 1, 0, -1):
         above += filled[q]
@@ -232,10 +236,10 @@ def _one_level(tree: Tree, filled: list[float], x: dict[int, float], ratios: dic
 
 
 def long_term_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
-    """Each queue's part of its parent's under long-term fairness: 1 level by level, 0 flat, in between their mixture.
+    """Return each queue's fraction of its parent's under long-term fairness (1: by level, 0: flat, in between: mixed).
 
-    The mixture is taken of the parts below each parent, affinity x level + (1 - affinity) x flat, so that both ends
-    are exact and every part stays between them. Exact on fractions.
+    The mixture is computed below each parent, affinity x level + (1 - affinity) x flat, so that both ends are exact and
+    every fraction is between them. Exact on fractions.
     """
     floats = type(basis.capacity) is float and type(tree.entitlement[0]) is float  # fractions on paper
     if _kernel and floats and basis.demand is not None and 0 < basis.horizon_s < math.inf:
@@ -244,10 +248,10 @@ def long_term_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
 
 
 def use_compiled() -> None:
-    """From now on parts and weights are compiled code's, in this process: the same, in a tenth of the time.
+    """Use compiled code for shares and weights in this process: the same results, in a tenth of the time.
 
-    numba loads; compiling takes some seconds where nothing is kept on disk. For simulations: a controller beside a
-    ResourceManager must not stand still so long, has nowhere to keep code, and has a whole period for each tick.
+    This loads numba; compiling takes some seconds without a cache on disk. For simulations only: a real controller must
+    not pause that long, has no cache, and has a whole period for each tick.
     """
     from harness.policies import weights_kernel
 
@@ -255,7 +259,7 @@ def use_compiled() -> None:
 
 
 def _tables(tree: Tree) -> tuple[Any, Any]:
-    """The tree as compiled code takes it (harness.policies.weights_kernel)."""
+    """Return the tree in the form for compiled code (harness.policies.weights_kernel)."""
     if not tree.arrays:
         import numpy as np
 
@@ -288,7 +292,10 @@ def compiled_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
 
 
 def weighing(tree: Tree) -> tuple[Any, ...] | None:
-    """(compiled `weights_kernel.weigh`, its two tables, where it answers) for a tree; None: nothing is compiled."""
+    """Return (compiled `weights_kernel.weigh`, its two tables, the row with its result) for a tree.
+
+    None: nothing is compiled.
+    """
     if not _kernel or type(tree.entitlement[-1]) is not float or not tree.leaves:
         return None
     kernel, (integers, reals) = _kernel[0], _tables(tree)
@@ -296,7 +303,7 @@ def weighing(tree: Tree) -> tuple[Any, ...] | None:
 
 
 def plain_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
-    """`long_term_shares` without compiled code."""
+    """Return `long_term_shares` without compiled code."""
     if affinity >= 1:
         return level_shares(tree, basis)
     flat = flat_shares(tree, basis)
@@ -310,9 +317,9 @@ def plain_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
 
 
 def leaf_parts(tree: Tree, basis: Basis) -> list[float]:
-    """Leaves filled against each other whatever tree stands above: each one's part of R (0 for parents).
+    """Fill all leaves against each other regardless of the tree; return each one's fraction of R (0 for parents).
 
-    Of those who wait the parts of what they are filled with, of the others the ratio to all who wait.
+    For waiting leaves it is the fraction of the filled amount, for others the ratio to all waiting ones.
     """
     x, ratios = fill(tree.leaves, tree.entitlement, basis.capacity, basis)
     total = left_fold_sum(x.values())
@@ -325,7 +332,7 @@ def leaf_parts(tree: Tree, basis: Basis) -> list[float]:
 
 
 def share_weights(tree: Tree, shares: Sequence[float]) -> list[float]:
-    """Weights on the grid from parts of the parent's; the root's is 1."""
+    """Return weights on the grid from fractions of the parent's; the root's is 1."""
     if len(shares) > MANY:
         import numpy as np
 
@@ -349,14 +356,14 @@ def lift(
 ) -> None:
     """Raise, in place, the weights along the paths of starved leaves so that each comes first at every level.
 
-    At each level on the path the queue's usage / weight is put below the smallest of its demanding siblings that are
-    not lifted themselves, with room for LIFT_CONTAINERS more containers, and not more: a freed container then reaches
-    the starved leaf, whatever its parent has used, and after that its siblings come first again even before the next
-    tick. Siblings without demand do not compete. Several starved leaves share the places in the order of their usage.
+    At each level of the path, the queue's usage / weight is set below the smallest value of its demanding siblings that
+    are not lifted, with room for exactly LIFT_CONTAINERS more containers: a freed container then reaches the starved
+    leaf, whatever its parent has used, and after that its siblings come first again even before the next tick. Siblings
+    without demand do not compete. Several starved leaves are ordered by their usage.
 
     Parameters
     ----------
-    usage : what each queue holds now, in the unit the scheduler compares (see `usage_of`).
+    usage : what each queue holds now, in the unit that the scheduler compares (see `usage_of`).
     container : the size of one container of each starved leaf, same unit, by queue index.
     """
     lifted: dict[int, float] = {}
@@ -366,7 +373,8 @@ def lift(
     queues = [snapshot.queues[name] for name in tree.names]
     for above in {tree.parent[queue] for queue in lifted}:
         siblings = tree.children[above]
-        # A demanding sibling that holds nothing has the smallest key there is, whatever its weight: it goes first once.
+        # A demanding sibling that holds nothing has the smallest possible key, whatever its weight: it comes first
+        # once.
         rivals = [
             usage[q] / weights[q]
             for q in siblings
@@ -380,7 +388,7 @@ def lift(
         else:
             lowest = left_fold_sum(usage[q] for q in ours) / left_fold_sum(weights[q] for q in ours) or 1.0
         wanted = {q: (usage[q] + LIFT_CONTAINERS * lifted[q]) / lowest for q in ours}
-        # No room above: lower the others instead.
+        # There is no room above: lower the others instead.
         excess = max(wanted.values()) / GRID_MAX
         if excess > 1.0:
             wanted = {q: weight / excess for q, weight in wanted.items()}
@@ -388,15 +396,15 @@ def lift(
                 if q not in lifted:
                     weights[q] = grid_weight(weights[q] / excess)
         for q, weight in wanted.items():
-            # Upwards: rounding must not take the lead away again. Never below what the filling gave it.
+            # Round upwards, so that rounding does not undo the lead. Never below the filling's result.
             weights[q] = max(weights[q], min(grid_weight(weight * (1 + 1 / _SCALE)), GRID_MAX))
 
 
 def usage_of(allocated: Resource, capacity: Resource, dominant: bool) -> float:
-    """What the Fair Scheduler divides by the weight: MiB under ``fair``, the dominant share under ``drf``."""
+    """Return what the Fair Scheduler divides by the weight: MiB under ``fair``, the dominant share under ``drf``."""
     return allocated.dominant_share(capacity) if dominant else float(allocated.memory_mb)
 
 
 def named(tree: Tree, weights: Sequence[float]) -> Mapping[str, float]:
-    """Queue path -> weight, without the root (whose weight nobody reads)."""
+    """Return queue path -> weight, without the root (whose weight has no effect)."""
     return dict(zip(tree.names[1:], weights[1:], strict=True))

@@ -1,8 +1,8 @@
-"""Parts and weights of a whole tree by filling, compiled: `harness.policies.weights` on two tables of numbers.
+"""Shares and weights of a whole tree by filling, compiled: `harness.policies.weights` on two tables of numbers.
 
-The same sums in the same order, so the same parts to the last bit (tests/policies/test_weights_kernel.py). For
-0 < H < infinity and floats; other horizons and fractions are the plain functions'. All is in two tables, because that
-compiles fastest.
+Sums are computed in the same order, so the results are equal to the last bit (tests/policies/test_weights_kernel.py).
+For 0 < H < infinity and floats; the plain functions cover other horizons and fractions. All data is in two tables,
+because that compiles fastest.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -17,13 +17,13 @@ from numba import njit
 from harness.base.machine_code import kernel_options
 from harness.model.snapshot import BACKLOG, LAST_START, PENDING_MB, PENDING_N, PENDING_VC, TASK_MS, TASKS
 
-#: Rows of the integers, a column a queue and one more: parent; where its children begin; all children, one family after
-#: the other; leaves; queues with children from the root down; then room to work in. The last column of the rows of
-#: leaves and of queues with children says how many there are.
+#: Rows of the integer table, with one column per queue plus one: parent; offset of its children; all children, family
+#: by family; leaves; queues with children from the root down; then scratch rows. The last column of the rows of leaves
+#: and of queues with children is their number.
 PARENT, CHILDREN_AT, CHILD, LEAF, ABOVE = range(5)
 _SHORT, _KEPT, _ORDER, _SPARE, _ENDS, INTEGERS = range(5, 11)
-#: Rows of the reals: w_i; its part of the cluster, level by level; u_i; demand; whether it waits; the answer, by leaves
-#: flat or by levels; then room to work in.
+#: Rows of the table of reals: w_i; its fraction of the cluster, level by level; u_i; demand; whether it waits; the
+#: result, flat or by levels; then scratch rows.
 ENTITLEMENT, SHARE, USED, DEMAND, WAITING, FLAT, LEVELS = range(7)
 _X, _RATIO, _COMPETES, _ENOUGH, _FILLED, _FLOW, _BURST, _CROWDED, _A, _B, _C, _D, _E, _F, WEIGHTS, REALS = range(7, 23)
 
@@ -34,7 +34,7 @@ _OPTIONS = kernel_options(error_model="numpy", no_cfunc_wrapper=True)
 
 @njit(**_OPTIONS)
 def _sort(N, T, order, key, tie, n):
-    """Sort the first n of a row of places by key, then tie; stable."""
+    """Sort the first n positions of a row by key, then tie; stable."""
     width = 1
     while width < n:
         for low in range(0, n, 2 * width):
@@ -61,7 +61,7 @@ def _sort(N, T, order, key, tie, n):
 
 @njit(**_OPTIONS)
 def _water_fill(N, T, row, at, n, capacity, horizon):
-    """`filling.water_fill` of the n queues of a row of the integers from a place on: their x."""
+    """`filling.water_fill` of n queues of a row of the integers from an offset: return their x."""
     if n == 1:
         T[_X, N[row, at]] = capacity
         return
@@ -91,7 +91,7 @@ def _water_fill(N, T, row, at, n, capacity, horizon):
 
 @njit(**_OPTIONS)
 def _satisfied(N, T, n, amount, horizon):
-    """`filling.satisfied` of those that are short, by place."""
+    """`filling.satisfied` of the queues that are short, by position."""
     for k in range(n):
         q = N[_SHORT, k]
         T[_A, k] = T[USED, q] / T[ENTITLEMENT, q]
@@ -123,7 +123,7 @@ def _satisfied(N, T, n, amount, horizon):
 
 @njit(**_OPTIONS)
 def _ratios(N, T, row, at, n, m, room, horizon):
-    """What those that do not compete would get against the m that do (`filling.Joining`)."""
+    """Compute what the queues that do not compete would get among the m that do (`filling.Joining`)."""
     for k in range(m):
         q = N[_SHORT, k]
         T[_A, k], T[_B, k], N[_ORDER, k] = T[USED, q] / T[ENTITLEMENT, q], T[ENTITLEMENT, q], k
@@ -161,7 +161,7 @@ def _ratios(N, T, row, at, n, m, room, horizon):
 
 @njit(**_OPTIONS)
 def _fill(N, T, row, at, n, room, horizon):
-    """`weights.fill`: x of those that compete, the ratio of the others. Returns the sum of x."""
+    """`weights.fill`: x of the competing queues, the ratio of the others. Returns the sum of x."""
     idle = 0.0
     m = 0
     for k in range(n):
@@ -226,7 +226,7 @@ def _sum_up(N, T, row, total, n):
 
 @njit(**_OPTIONS)
 def _flat(N, T, n, capacity, horizon):
-    """`weights.flat_shares`; whether a parent got nothing (NaN below it)."""
+    """`weights.flat_shares`; return whether a parent got nothing (NaN below it)."""
     leaves = N[LEAF, n]
     total = _fill(N, T, LEAF, 0, leaves, capacity, horizon)
     for q in range(n):
@@ -290,7 +290,7 @@ def _levels(N, T, n, capacity, horizon):
 
 @njit(**_OPTIONS)
 def parts_of_tree(N, T, capacity, horizon, affinity):
-    """`weights.long_term_shares`: fills the row LEVELS of the reals."""
+    """`weights.long_term_shares`: fill the row LEVELS of the reals."""
     n = N.shape[1] - 1
     flat_only = False
     if affinity < 1:
@@ -318,12 +318,12 @@ def _waits_since_ms(figures, row):
 @njit(**_OPTIONS)
 def weigh(N, T, figures, rows, columns, before, held, pending, capacity, horizon, most_mean, tasks, at_first, affinity,
           period, since_ms, lowest, highest):  # fmt: skip
-    """Weights by a simulation's figures and a ledger's columns, as `LongTermPolicy.plan` has them, in the row WEIGHTS.
+    """Compute the weights of `LongTermPolicy.plan` from figures and a ledger's columns, in the row WEIGHTS.
 
-    0: they are those of ``before``; 1: they are not; 2: a leaf may have waited since ``since_ms``, nothing is said.
+    Returns 0: equal to ``before``; 1: different; 2: a leaf may have waited since ``since_ms``, so there is no result.
     ``held``, ``pending``: columns of the figures. ``horizon`` below 0: ``tasks`` mean task lengths (``at_first`` before
-    any; means from ``most_mean`` on are not believed), at least the ``period``. ``lowest``, ``highest``: weights are
-    within these.
+    any; means from ``most_mean`` on are ignored), at least the ``period``. ``lowest``, ``highest``: range of the
+    weights.
     """
     n = N.shape[1] - 1
     for q in range(n):
