@@ -32,7 +32,7 @@ class Assessment:
 
     @property
     def queues(self) -> pd.DataFrame:
-        """One row a policy and queue: recorded and simulated mean completion time in seconds, and the change."""
+        """One row per policy and queue: recorded and simulated mean completion time in seconds, and the change."""
         rows = []
         for policy, own in self.document["policies"].items():
             for queue, figures in own["queues"].items():
@@ -59,7 +59,7 @@ def assess(
     processes: int | None = None,
     period_s: float = 5.0,
 ) -> Assessment:
-    """Say whether long-term fairness would help: who gains, who loses, the price.
+    """Say whether long-term fairness would help: which queues gain or lose, and the cost.
 
     Parameters
     ----------
@@ -67,23 +67,23 @@ def assess(
         A trace of ``yarnfair record``, a run directory, SLS', Rumen's, a log in the Standard Workload
         Format, a table of jobs (CSV), or a folder of job history files.
     cluster
-        Of a foreign trace: the file with its nodes and queues.
+        For a trace of another tool: the file with its nodes and queues.
     out
-        The folder of the experiment that is played; by default ``runs/assess-NAME``.
+        The folder of the simulated experiment; by default ``runs/assess-NAME``.
     processes
-        How many simulate at once; by default as many as there are cores.
+        Number of simulations at once; by default one per core.
     period_s
         The controller's period in seconds.
 
     Returns
     -------
     Assessment
-        The verdict, and the figures behind it.
+        The verdict, and the values behind it.
 
     Raises
     ------
     InputError
-        For a trace that cannot be played.
+        The trace cannot be simulated.
     """
     from harness.base.workers import main_not_imported
     from harness.predict.assess import assess as assessed

@@ -1,4 +1,4 @@
-"""Scheduler files checked, as a linter does it."""
+"""Checks scheduler files, like a linter."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Validation:
     Parameters
     ----------
     file
-        How the file is called in the findings.
+        The file's name in the findings.
     verdict
-        What `harness.yarn.validation.check_document` found.
+        The result of `harness.yarn.validation.check_document`.
     """
 
     def __init__(self, file: str, verdict: Verdict) -> None:
@@ -27,12 +27,12 @@ class Validation:
 
     @property
     def valid(self) -> bool:
-        """Whether the ResourceManager takes the file as it is meant: there is no error."""
+        """Whether the ResourceManager reads the file as it is meant, that is, without an error."""
         return bool(self._verdict.valid)
 
     @property
     def findings(self) -> pd.DataFrame:
-        """One row a finding: ``file``, ``line``, ``level``, ``code``, ``queue``, ``what``, ``hint``."""
+        """One row per finding: ``file``, ``line``, ``level``, ``code``, ``queue``, ``what``, ``hint``."""
         rows = [
             (one.file or self.file, one.line, one.level.value, one.code, one.queue or "", one.what, one.hint)
             for one in self._verdict.findings
@@ -60,13 +60,13 @@ def validate(file: str | Path | bytes, *, yarn_site: str | Path | None = None) -
     Returns
     -------
     Validation
-        What the ResourceManager refuses, and what it gets wrong silently. The reference of the command ``validate``
+        The settings that the ResourceManager refuses, or silently misreads. The reference of the command ``validate``
         lists the codes.
 
     Raises
     ------
     InputError
-        For a file that cannot be read.
+        The file is unreadable.
 
     Examples
     --------

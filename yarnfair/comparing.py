@@ -1,4 +1,4 @@
-"""Groups of runs against each other."""
+"""Compares groups of runs with each other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COLUMNS = (
 
 
 class RunDirectories(Protocol):
-    """What can be compared beside paths: `yarnfair.Runs`, of which this module knows no more."""
+    """Arguments of a comparison other than paths, such as `yarnfair.Runs`."""
 
     folder: Path | None
 
@@ -41,7 +41,7 @@ class RunDirectories(Protocol):
 
 
 class Comparison:
-    """Variants against a reference, metric by metric.
+    """The comparison of variants with a reference, metric by metric.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class Comparison:
 
     @property
     def table(self) -> pd.DataFrame:
-        """One row a metric, queue and contender.
+        """One row per metric, queue and contender.
 
         Columns: ``metric``, ``queue`` (empty: the whole run), ``unit``, ``contender``, ``n``, ``reference_median``,
         ``median``, ``difference`` (paired by seed: the median of the pairs' differences), ``low_95`` and ``high_95``
@@ -79,7 +79,7 @@ class Comparison:
 
     @property
     def sentences(self) -> list[str]:
-        """What is better and what is worse, in words, two sentences a contender."""
+        """Sentences on what is better and what is worse, two for each contender."""
         return [
             f"{group.label} against {contest.groups[0].label}: " + " ".join(verdict_sentences(contest, group.label))
             for contest in self._contests
@@ -106,13 +106,13 @@ def compare(*runs: RunDirectories | str | Path, reference: str | None = None, co
     ----------
     *runs
         What `run` or `load` returned, folders of runs, or ``"LABEL=GLOB"``. The variants of one are compared with each
-        other; several are compared with one another, variant by variant. Of a `Runs` its own runs count, whatever else
-        its folder holds.
+        other; several are compared with one another, variant by variant. Of a `Runs` only its own runs are used, even
+        if its folder has others.
     reference
         The label of the group to compare with; by default the first, and among the policies of one folder ``fair``,
         else ``static``, ``drf``, ``fifo``, ``naive-hltrf``, ``ltrf``, ``hltrf``, else the first by name.
     correction
-        For the number of metrics: ``bh`` (Benjamini-Hochberg), ``holm`` or ``none``.
+        The correction for multiple tests: ``bh`` (Benjamini-Hochberg), ``holm`` or ``none``.
 
     Returns
     -------
@@ -122,7 +122,7 @@ def compare(*runs: RunDirectories | str | Path, reference: str | None = None, co
     Raises
     ------
     CallError
-        When there is nothing to compare, no group is called ``reference``, or there is no such correction.
+        There is nothing to compare, or ``reference`` or ``correction`` is unknown.
     """
     if correction not in CORRECTIONS:
         raise CallError(f"no correction {correction!r}", hint=f"one of {', '.join(CORRECTIONS)}")

@@ -41,7 +41,7 @@ class Experiment:
     Raises
     ------
     InputError
-        For a key that is missing, unknown or wrong, with its place.
+        A key is missing, unknown or wrong; the message has its position.
 
     Examples
     --------
@@ -84,14 +84,14 @@ class Experiment:
 
 
 class Simulation:
-    """One simulated run that stays in memory.
+    """The result of one simulated run, in memory only.
 
     Parameters
     ----------
     name
         The variant's name.
     summary
-        Its metrics, as ``summary.json`` has them.
+        Its metrics, as in ``summary.json``.
     tables
         Its tables by the names of their files.
     """
@@ -101,17 +101,17 @@ class Simulation:
 
     @property
     def jobs(self) -> pd.DataFrame:
-        """One row a job; times in seconds."""
+        """One row per job; times in seconds."""
         return self._tables["jobs.parquet"]
 
     @property
     def allocations(self) -> pd.DataFrame:
-        """One row an instant and queue: what the queue held and asked for."""
+        """One row per sample and queue: the queue's allocation and demand."""
         return self._tables["allocations.parquet"]
 
     @property
     def queues(self) -> pd.DataFrame:
-        """One row a leaf queue: its metrics."""
+        """One row per leaf queue: its metrics."""
         return pd.DataFrame([{"queue": name, **own} for name, own in self.summary.get("queues", {}).items()])
 
     def __repr__(self) -> str:
@@ -139,24 +139,26 @@ def run(
     Parameters
     ----------
     experiment
-        An `Experiment`, or what makes one.
+        An `Experiment`, or an argument of its constructor.
     policies
-        Only these: names (``ltrf``, ``ltrf@outside``), classes derived from `Policy`, or ``"file.py:Class"``.
+        Names of the policies to run; by default all (``ltrf``, ``ltrf@outside``), classes derived from `Policy`, or
+        ``"file.py:Class"``.
     seeds
-        Instead of the file's.
+        Seeds that replace those of the file.
     settings
-        Of the policies that know them; ``period`` is the period of those that act from outside, in seconds.
+        Settings, each for the policies that have it; ``period`` is the control period of policies that act from
+        outside, in seconds.
     out
         The folder of the run directories; by default ``runs/NAME-HASH``.
     processes
-        How many simulate at once; by default as many as there are cores. Policies that are classes of a notebook or of
-        the script itself run in this process.
+        Number of simulations at once; by default one per core. Policies that are classes of a notebook or of the script
+        itself run in this process.
     resume
         Keep runs in ``out`` that have ended.
     on_progress
-        Is told one line when a run ends. Without it a notebook shows a line that counts the runs.
+        Called with one line when a run ends. Without it a notebook shows a line that counts the runs.
     contents
-        What the folder holds, where that is not the experiment's own runs.
+        The content of the folder, if it is not the experiment's own runs.
 
     Returns
     -------
@@ -166,9 +168,9 @@ def run(
     Raises
     ------
     InputError, CallError
-        For what is wrong with the experiment or the call, before anything runs.
+        The experiment or the call has an error; raised before anything runs.
     RunInvalid, RunTimedOut
-        When jobs failed, or a run did not come to its end.
+        Jobs failed, or a run did not end in time.
 
     Notes
     -----
@@ -211,18 +213,18 @@ def simulate(
     seed: int | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Simulation:
-    """Simulate one run in this process, and keep nothing on disk.
+    """Simulate one run in this process, without writing files.
 
     Parameters
     ----------
     experiment
-        An `Experiment`, or what makes one.
+        An `Experiment`, or an argument of its constructor.
     policy
         A name (``ltrf``, ``ltrf@outside``), a class derived from `Policy`, or ``"file.py:Class"``.
     seed
-        Instead of the experiment's.
+        A seed that replaces the experiment's.
     settings
-        Of the policy.
+        Settings of the policy.
 
     Returns
     -------
@@ -232,7 +234,7 @@ def simulate(
     Raises
     ------
     CallError
-        When the policy stands for several runs of the experiment.
+        The policy matches several runs of the experiment.
     """
     one = experiment if isinstance(experiment, Experiment) else Experiment(experiment)
     given = {key: str(value) for key, value in (settings or {}).items()}
@@ -252,7 +254,7 @@ def simulate(
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes what programs have in mappings beside YAML's own types: paths, NumPy's numbers."""
+    """Writes values of programs that are not YAML's own types: paths, NumPy's numbers."""
 
 
 _Dumper.add_multi_representer(PurePath, lambda dumper, value: dumper.represent_str(str(value)))
@@ -264,7 +266,7 @@ def _yaml(document: Mapping[str, Any]) -> str:
     Raises
     ------
     InputError
-        For a value that has no form in YAML.
+        A value cannot be represented in YAML.
     """
     import numpy as np
 
@@ -285,7 +287,7 @@ def checked_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
     Raises
     ------
     CallError
-        For anything but whole numbers from 0: a text would be taken letter by letter.
+        A seed is not a non-negative integer; a text would be read letter by letter.
     """
     given: object = seeds
     listed = given if isinstance(given, Iterable) and not isinstance(given, str | bytes) else [given]
@@ -300,12 +302,12 @@ def checked_seeds(seeds: Sequence[int]) -> tuple[int, ...]:
 
 
 def named_policies(policies: Sequence[str | type[Policy]]) -> list[Any]:
-    """Return the names of the policies of a call, in which one may stand alone."""
+    """Return the names of a call's policies; a single policy is accepted in place of a list."""
     return [named_policy(one) for one in ([policies] if isinstance(policies, str | type) else policies)]
 
 
 def named_policy(policy: Any) -> Any:
-    """Return the name by which the harness finds a policy; anything but a class stays as it is."""
+    """Return the name by which the harness finds a policy class; other values are returned unchanged."""
     if isinstance(policy, Mapping) and inspect.isclass(policy.get("policy")):
         return {**policy, "policy": named_policy(policy["policy"])}
     if not inspect.isclass(policy):
@@ -321,7 +323,7 @@ def named_policy(policy: Any) -> Any:
     alone = policy.__module__ != "__main__" and "." not in policy.__module__
     own = policy.__name__
     if file is not None and alone and getattr(module, own, None) is policy:
-        # Worker processes import the file by themselves; a module of a package they could not import by its file.
+        # Worker processes import the file by themselves, but could not import a module of a package by its file.
         return f"{file}:{own}"
     name = policy.name if "name" in vars(policy) and policy.name else own
     if name in POLICIES:

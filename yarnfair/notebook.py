@@ -8,21 +8,21 @@ from collections.abc import Callable
 
 
 def progress(total: int) -> Callable[[str], None] | None:
-    """Show a line below the running cell, and return what updates it.
+    """Show a line below the running cell, and return a function that updates it.
 
     Parameters
     ----------
     total
-        How many runs there are.
+        The number of runs.
 
     Returns
     -------
     Callable or None
-        Is told one line for each run that ends. None outside of a notebook (a script, a terminal).
+        Called with one line for each run that ends. None outside of a notebook (a script, a terminal).
     """
     shell = sys.modules.get("IPython")
     current = shell.get_ipython() if shell is not None else None
-    # IPython in a terminal has no kernel: there a line could not be replaced.
+    # IPython in a terminal has no kernel, so a line could not be replaced there.
     if current is None or not hasattr(current, "kernel"):
         return None
     display = importlib.import_module("IPython.display").display

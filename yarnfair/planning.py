@@ -17,7 +17,7 @@ class PlannedChange:
     document
         What ``yarnfair plan --json`` prints.
     lines
-        What it says in words.
+        Its text.
     """
 
     def __init__(self, document: Mapping[str, Any], lines: Sequence[str]) -> None:
@@ -25,15 +25,15 @@ class PlannedChange:
 
     @property
     def verdict(self) -> str:
-        """Of the rules: ``fine``, ``unsure`` or ``regression``; ``fine`` without a rule."""
+        """The result of the rules: ``fine``, ``unsure`` or ``regression``; ``fine`` without a rule."""
         return str(self.document["verdict"])
 
     @property
     def queues(self) -> pd.DataFrame:
-        """One row a queue, the most changed first: its word, applications, and each figure's mean before and after.
+        """One row per queue, the most changed first: its word, applications, and each value's mean before and after.
 
-        Times are in seconds. A ``_change`` is a part of what was before; ``_low`` and ``_high`` are its smallest and
-        largest of all phases.
+        Times are in seconds. A ``_change`` is relative to the value before; ``_low`` and ``_high`` are its smallest and
+        largest value over all phases.
         """
         rows = []
         for one in self.document["queues"]:
@@ -52,7 +52,7 @@ class PlannedChange:
 
     @property
     def rules(self) -> pd.DataFrame:
-        """One row a rule and queue: what was found, and whether it is fine."""
+        """One row per rule and queue: the result, and whether it is fine."""
         columns = ["rule", "queue", "verdict", "value", "phases_beyond", "phases", "why"]
         return pd.DataFrame(self.document["fail_if"], columns=columns)
 
@@ -95,23 +95,23 @@ def plan(
     after
         The new one; by default the same.
     nodes
-        So many nodes more, or fewer, after the change.
+        The number of nodes to add (or remove, if negative) after the change.
     submit
-        An application more: ``queue=Q,tasks=N,task_s=S`` or ``like=ID``.
+        An additional application: ``queue=Q,tasks=N,task_s=S`` or ``like=ID``.
     fail_if
-        Rules such as ``wait(prod) > +10%``. What becomes of them is in ``verdict``; nothing is raised.
+        Rules such as ``wait(prod) > +10%``. Their result is in ``verdict``; nothing is raised.
     place
         Place applications by the files' rules, or spread them over the leaves.
     drop
         Leave out the settings that the simulator does not cover.
     groups
-        User to groups, the primary one first, for placement rules that ask for them.
+        User to groups, the primary one first, for placement rules that use them.
     phases
-        Of heartbeats; by default 20, fewer of long traces.
+        Number of phases of heartbeats; by default 20, fewer for long traces.
     cluster
-        Of a foreign trace: the file with its nodes and queues.
+        For a trace of another tool: the file with its nodes and queues.
     processes
-        How many simulate at once; by default as many as there are cores.
+        Number of simulations at once; by default one per core.
 
     Returns
     -------
@@ -121,9 +121,9 @@ def plan(
     Raises
     ------
     CallError
-        Nothing changes, or a rule or an application cannot be read.
+        Nothing changes, or a rule or an application is invalid.
     InputError
-        For a trace that cannot be played, or a file that ``yarnfair validate`` refuses: its findings are in the text.
+        The trace cannot be simulated, or ``yarnfair validate`` refuses a file: its findings are in the message.
     """
     from harness.base.errors import InputError
     from harness.base.workers import main_not_imported

@@ -1,4 +1,4 @@
-"""A recorded trace under other policies."""
+"""Simulates a recorded trace under other policies."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ def replay(
         Names (``fair``, ``ltrf@outside``) or policy classes; by default the trace's own scheduler as it is, and
         ``ltrf@outside`` beside it.
     seeds
-        Of the heartbeats' phases; by default 1.
+        Seeds of the heartbeats' phases; by default 1.
     cluster
-        Of a foreign trace: the file with its nodes and queues.
+        For a trace of another tool: the file with its nodes and queues.
     out
         The folder of the run directories; by default ``runs/replay-NAME``.
     processes
-        How many simulate at once; by default as many as there are cores.
+        Number of simulations at once; by default one per core.
 
     Returns
     -------
     Runs
-        One run a policy and seed.
+        One run per policy and seed.
 
     Raises
     ------
     InputError
-        For a trace that cannot be played.
+        The trace cannot be simulated.
     CallError
-        For a policy that is neither a name nor a class.
+        A policy is neither a name nor a class.
     """
     from harness.predict.foreign import played_trace
     from harness.predict.replay import write_experiment
@@ -72,6 +72,6 @@ def replay(
         found = played_trace(path, None if cluster is None else Path(cluster), folder / "trace.jsonl")
         kind = found.header.scheduler or "fair"
         experiment = Experiment(write_experiment(found, folder, schedulers=(kind,), policies=named))
-    # Beside the Capacity Scheduler the file has the call's policies already.
+    # With the Capacity Scheduler, the file has the call's policies already.
     chosen = named if kind == "fair" else ()
     return run(experiment, chosen, seeds=wanted, out=folder, processes=processes, contents=contents)

@@ -1,4 +1,4 @@
-"""Runs as tables: what `run`, `replay` and `load` return."""
+"""Runs as tables: the results of `run`, `replay` and `load`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.report.printed import Figures, Picture
     from yarnfair.comparing import Comparison
 
-#: The metrics of `Runs.summary`, where none are given.
+#: The default metrics of `Runs.summary`.
 METRICS = ("makespan_s", "mean_completion_s", "sharing_loss_integral", "sharing_benefit")
 
 
@@ -28,9 +28,9 @@ class Runs:
     Parameters
     ----------
     results
-        What `harness.results.load` returns.
+        The result of `harness.results.load`.
     folder
-        The folder of the runs; None where they come from several.
+        The folder of the runs; None if they come from several.
 
     Notes
     -----
@@ -64,27 +64,27 @@ class Runs:
 
     @property
     def runs(self) -> pd.DataFrame:
-        """One row a run: what it is, settings as ``setting.NAME``, and every number of its summary."""
+        """One row per run: its identity, settings as ``setting.NAME``, and every number of its summary."""
         return self._results.runs
 
     @property
     def queues(self) -> pd.DataFrame:
-        """One row a run and leaf queue."""
+        """One row per run and leaf queue."""
         return self._results.queues
 
     @property
     def jobs(self) -> pd.DataFrame:
-        """One row a run and job."""
+        """One row per run and job."""
         return self._results.jobs
 
     @property
     def allocations(self) -> pd.DataFrame:
-        """One row a run, instant and queue: what the queue held and asked for."""
+        """One row per run, sample and queue: the queue's allocation and demand."""
         return self._results.allocations
 
     @property
     def decisions(self) -> pd.DataFrame:
-        """One row a run and decision of its controller."""
+        """One row per run and decision of its controller."""
         return self._results.decisions
 
     def summary(self, metrics: Sequence[str] = ()) -> pd.DataFrame:
@@ -131,7 +131,7 @@ class Runs:
         reference
             The variant to compare with.
         correction
-            For the number of metrics: ``bh`` (Benjamini-Hochberg), ``holm`` or ``none``.
+            The correction for multiple tests: ``bh`` (Benjamini-Hochberg), ``holm`` or ``none``.
         """
         from yarnfair.comparing import compare
 
@@ -145,7 +145,7 @@ class Runs:
 
     @property
     def figure_names(self) -> list[str]:
-        """The figures that `figure` draws: the report's, and those of the papers that the runs give."""
+        """The names of figures that `figure` draws: the report's, and those of the papers that the runs support."""
         return list(self._figures.groups)
 
     def figure(self, name: str, width_mm: float = 120.0) -> Picture:
@@ -174,7 +174,7 @@ def load(*paths: str | Path | Iterable[str | Path]) -> Runs:
     Parameters
     ----------
     *paths
-        Run directories, or folders of them (a campaign's too).
+        Run directories, or folders of them (also a campaign's).
 
     Returns
     -------
@@ -184,7 +184,7 @@ def load(*paths: str | Path | Iterable[str | Path]) -> Runs:
     Raises
     ------
     InputError
-        When a path holds no run, or a run is damaged.
+        A path has no run, or a run is damaged.
 
     Examples
     --------
@@ -198,5 +198,5 @@ def load(*paths: str | Path | Iterable[str | Path]) -> Runs:
     return Runs(load_results(*paths), Path(only) if isinstance(only, str | Path) else None)
 
 
-#: The same, under a name that says what is loaded.
+#: The same function, under a name that says what is loaded.
 load_runs = load

@@ -1,4 +1,4 @@
-"""Clusters: brought up, looked at, examined, torn down. Local processes and Docker Compose.
+"""Clusters: started, examined and stopped. Local processes, Docker Compose and SSH hosts.
 
-Talking to the ResourceManager that runs there is harness.yarn's business.
+harness.yarn communicates with the ResourceManager that runs there.
 """

@@ -1,9 +1,9 @@
 """Nodes that join a running Docker cluster and leave it again, of several types: the accelerators of HotCloud 2011.
 
-A node type is a CPU limit and a memory limit of the container, and what its NodeManager advertises. A node that joins
-is made after the pattern of the cluster's own NodeManagers (image, network, volumes, settings), so that `down` takes it
-away with the rest. A node that leaves is first drained: it takes nothing new, what runs there ends; then its
-NodeManager is stopped and says goodbye to the ResourceManager (state SHUTDOWN), which a killed one would not.
+A node type has a CPU limit and a memory limit of the container, and the resources that its NodeManager advertises. A
+node that joins copies the cluster's own NodeManagers (image, network, volumes, settings), so that `down` removes it
+with the rest. A node that leaves is first drained: it accepts no new containers, and running ones end. Then its
+NodeManager is stopped and unregisters from the ResourceManager (state SHUTDOWN), which a killed one would not do.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from harness.yarn.errors import Refused
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 
-#: The Linux scheduler's period; a CPU limit is a part of it.
+#: The Linux scheduler's period, of which a CPU limit is a fraction.
 _CPU_PERIOD_US = 100_000
-#: Below it a NodeManager does not get through its own heartbeats.
+#: With a lower CPU limit a NodeManager cannot keep up with its own heartbeats.
 LEAST_CPUS = 0.02
 _STOP_S = 20
 _EVERY_S = 0.3
@@ -36,10 +36,10 @@ MOST_NODES = 100
 
 @dataclass(frozen=True, slots=True)
 class NodeType:
-    """What nodes of a type are.
+    """A type of nodes.
 
     ``cpus``: CPU limit (None: no limit); ``limit_mb``: the container's memory limit (MiB); ``memory_mb`` and
-    ``vcores``: what the NodeManager advertises.
+    ``vcores``: the resources that the NodeManager advertises.
     """
 
     name: str
@@ -66,7 +66,7 @@ class NodeType:
 
 @dataclass(frozen=True, slots=True)
 class JoinedNode:
-    """A node that has joined. ``host`` is its own among the RM's nodes; ``joined_s``: seconds since 1970."""
+    """A node that has joined. ``host`` is unique among the RM's nodes; ``joined_s``: seconds since 1970."""
 
     name: str
     type: str
@@ -76,33 +76,33 @@ class JoinedNode:
 
 
 class Accelerators:
-    """The nodes that come and go of one Docker cluster that is up."""
+    """The nodes that join and leave one running Docker cluster."""
 
     def __init__(self, cluster: DockerCluster, *, progress: Callable[[str], None] = lambda _: None) -> None:
         self.cluster = cluster
         self._progress = progress
 
     def nodes(self) -> dict[str, str]:
-        """Name -> type of all that have joined."""
+        """Return name -> type of all nodes that have joined."""
         with self._open() as (client, state):
             return {one.labels[NODE_NAME]: one.labels[NODE_TYPE] for one in self._accelerators(client, state)}
 
     def core_hosts(self) -> list[str]:
-        """The cluster's own NodeManagers, as the RM calls their hosts."""
+        """Return the hosts of the cluster's own NodeManagers, as the RM names them."""
         with self._open() as (client, state):
             return [_host(container) for container in _service(self.cluster.containers(client, state), "nm")]
 
     def limit_core(self, cpus: float | None) -> None:
-        """Gives the cluster's own NodeManagers a CPU limit (None: takes it from them)."""
+        """Set a CPU limit of the cluster's own NodeManagers (None: remove it)."""
         with self._open() as (client, state):
             for container in _service(self.cluster.containers(client, state), "nm"):
                 _limit(container, cpus)
 
     def grow(self, kind: NodeType, count: int, *, timeout_s: float = 120.0) -> list[JoinedNode]:
-        """Adds nodes of a type and waits until the RM has them RUNNING.
+        """Add nodes of a type and wait until they are RUNNING in the RM.
 
-        The CPU limit holds from then on: how long Java takes to start says nothing of a node type. RunTimedOut when
-        they do not come in time; they are taken away again then.
+        The CPU limit applies from then on, because Java's start is not a property of a node type. Raises RunTimedOut if
+        they do not register in time; they are then removed again.
         """
         if not 1 <= count <= MOST_NODES:
             raise CallError(f"{count} nodes", hint=f"give a number from 1 to {MOST_NODES}")
@@ -118,15 +118,16 @@ class Accelerators:
                 return self._wait(made, state, kind, began + timeout_s)
             except BaseException:
                 for container in made:
-                    # Whatever Docker says here, what went wrong first is raised.
+                    # Whatever Docker reports here, the first error is raised.
                     with contextlib.suppress(Exception):
                         container.remove(force=True, v=True)
                 raise
 
     def shrink(self, names: Collection[str], *, drain_s: float = 60.0, timeout_s: float = 60.0) -> dict[str, int]:
-        """Takes nodes away, by name; how many containers ran on each when it was stopped (these are killed).
+        """Remove nodes by name; return how many containers ran on each when it was stopped (these are killed).
 
-        ``drain_s``: how long they may take to end what runs there (0: at once). InputError for a name that is none.
+        ``drain_s``: how long running containers may take to end (0: stop at once). Raises InputError for an unknown
+        name.
         """
         if not names:
             return {}
@@ -140,7 +141,7 @@ class Accelerators:
             left = self._drain(rest, leaving, drain_s) if drain_s > 0 else _running(rest, leaving)
             for name, container in leaving.items():
                 self._progress(f"{name} leaves" + (f", {left[name]} container(s) killed" if left[name] else ""))
-                # Java needs its processor to say goodbye.
+                # Java needs CPU time to unregister.
                 _limit(container, None)
                 container.stop(timeout=_STOP_S)
                 container.remove(force=True, v=True)
@@ -200,7 +201,7 @@ class Accelerators:
         hosts = {_host(container) for container in leaving.values()}
         for node in rest.nodes(("RUNNING",)):
             if node.host in hosts:
-                # A node that the RM no longer has takes nothing new either.
+                # A node that the RM no longer has accepts nothing new either.
                 with contextlib.suppress(Refused):
                     rest.set_node_resource(node.id, ZERO)
         while True:
@@ -242,7 +243,7 @@ def _limit(container: Any, cpus: float | None) -> None:
 
 
 def _create(client: Any, pattern: Any, state: ClusterState, kind: NodeType, name: str) -> Any:
-    """A container like another one, with what the node type changes."""
+    """Create a container like another one, with the changes of the node type."""
     from docker.types import Mount
 
     config, settings = pattern.attrs["Config"], pattern.attrs["NetworkSettings"]

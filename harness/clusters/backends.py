@@ -1,4 +1,4 @@
-"""The backends of real clusters by name. A new one is a class (harness.clusters.base) and its line here."""
+"""The backends of real clusters by name. A new one is a class (harness.clusters.base) and a line here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from harness.clusters.base import Cluster
     from harness.clusters.state import StateFolder
 
-#: name -> "module:class". Imported when asked for.
+#: name -> "module:class", imported on demand.
 BACKENDS: dict[str, str] = {
     "local": "harness.clusters.local:LocalCluster",
     "docker": "harness.clusters.compose:DockerCluster",
@@ -22,7 +22,7 @@ BACKENDS: dict[str, str] = {
 
 
 def backend_class(name: str) -> type[Cluster]:
-    """The class behind a backend's name. Raises CallError for an unknown one."""
+    """Return the class of a backend's name. Raises CallError for an unknown one."""
     if name not in BACKENDS:
         raise CallError(f"no backend {name[:40]!r}", where="--backend", hint="one of " + ", ".join(BACKENDS))
     found: type[Cluster] = pkgutil.resolve_name(BACKENDS[name])
@@ -30,7 +30,7 @@ def backend_class(name: str) -> type[Cluster]:
 
 
 def check_inventory(name: str, inventory: str | None, *, needed: bool) -> None:
-    """Whether a backend takes the inventory given, or (`needed`) one at all. Raises CallError."""
+    """Check that a backend supports the given inventory, or (`needed`) any. Raises CallError."""
     takes = backend_class(name).takes_inventory
     if inventory is not None and not takes:
         own = " or ".join(backend for backend in BACKENDS if backend_class(backend).takes_inventory)
@@ -40,7 +40,7 @@ def check_inventory(name: str, inventory: str | None, *, needed: bool) -> None:
 
 
 def check_jars(name: str) -> None:
-    """Whether a backend's ResourceManager takes jars, and with them a policy inside it. Raises CallError."""
+    """Check that a backend's ResourceManager supports jars, and so policies inside it. Raises CallError."""
     if not backend_class(name).takes_jars:
         others = " or ".join(other for other in BACKENDS if backend_class(other).takes_jars)
         raise CallError(
@@ -57,7 +57,7 @@ def make_cluster(
     inventory: str | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Cluster:
-    """The cluster of a state folder. ``inventory``: the YAML file that names the hosts, for backends that take one.
+    """Return the cluster of a state folder. ``inventory``: the YAML file of the hosts, for backends that need one.
 
     Raises CallError and InputError.
     """

@@ -1,6 +1,6 @@
-"""What every backend is: a cluster of one state folder that is brought up, looked at and ended. No backend lives here.
+"""The base of all backends: a cluster of one state folder that is started, examined and stopped.
 
-A backend is a subclass in a file of its own, and its line in harness.clusters.backends.
+A backend is a subclass in its own file, with a line in harness.clusters.backends.
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ class Finding:
 
 
 class Cluster(ABC):
-    """The cluster of one state folder. Methods hold the folder's lock and leave it as they found it when they fail."""
+    """The cluster of one state folder. Methods hold the folder's lock, and leave the folder unchanged if they fail."""
 
-    #: Its name, as ``--backend`` takes it.
+    #: Its name in ``--backend``.
     backend: ClassVar[str]
-    #: Whether its nodes, their files and their memory are this machine's.
+    #: Whether its nodes, their files and their memory are on this machine.
     here: ClassVar[bool] = True
-    #: Whether its nodes see the files of this machine under their own paths.
+    #: Whether its nodes see this machine's files under the same paths.
     sees_files: ClassVar[bool] = False
-    #: Whether it is made of the hosts of an inventory.
+    #: Whether it consists of the hosts of an inventory.
     takes_inventory: ClassVar[bool] = False
-    #: Whether jars of this machine can be put on its ResourceManager's class path, and with them a policy inside it.
+    #: Whether this machine's jars can be put on its ResourceManager's class path, for policies inside it.
     takes_jars: ClassVar[bool] = True
-    #: The schedulers that its ResourceManager can have (harness.clusters.daemons).
+    #: The schedulers that its ResourceManager supports (harness.clusters.daemons).
     schedulers: ClassVar[tuple[str, ...]] = ("fair",)
     #: The engines whose programs run on it (harness.jobs.engines).
     engines: ClassVar[tuple[str, ...]] = ()
-    #: Whether a JobHistoryServer can be a part of it.
+    #: Whether it can include a JobHistoryServer.
     has_history: ClassVar[bool] = False
 
     def __init__(
@@ -67,14 +67,14 @@ class Cluster(ABC):
 
     @abstractmethod
     def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0, keep: bool = False) -> ClusterStatus:
-        """Starts the cluster and waits until all nodes are RUNNING.
+        """Start the cluster and wait until all nodes are RUNNING.
 
-        What a crash left in the folder is cleaned away first; a cluster that runs there is an error. RunTimedOut when
-        it takes longer than `timeout_s`; nothing stays behind then, unless `keep`: for `doctor` to examine.
+        Leftovers of a crash in the folder are removed first; a running cluster there is an error. Raises RunTimedOut
+        after `timeout_s`; everything is then removed, unless `keep` is set for `doctor` to examine it.
         """
 
     def down(self) -> Sequence[object]:
-        """Ends everything and removes the folder; what could not be ended (normally nothing), as a message names it."""
+        """Stop everything and remove the folder; return what could not be stopped (normally nothing), for a message."""
         if not self.folder.folder.exists():
             return []
         with self.folder.lock():
@@ -86,10 +86,10 @@ class Cluster(ABC):
             return left
 
     def _make_way(self, spec: ClusterSpec, hint: str = "again, or end it by hand") -> None:
-        """Cleans away what an earlier cluster left in the folder, for `up`.
+        """Remove what an earlier cluster left in the folder, for `up`.
 
-        Raises InputError where one runs there, where what is left cannot be ended (``hint``: what to do then), or where
-        a port that the user named is taken.
+        Raises InputError if a cluster runs there, if leftovers cannot be stopped (``hint``: what to do then), or if a
+        port that the user named is taken.
         """
         before = self.folder.load()
         if before is not None:
@@ -109,12 +109,12 @@ class Cluster(ABC):
                 raise InputError(f"port {port} is taken", where=LOOPBACK, hint=hint)
 
     def _undo(self, state: ClusterState, keep: bool = False) -> None:
-        """Leaves nothing of an `up` that has failed, unless ``keep``, or where it cannot be ended."""
+        """Remove everything of a failed `up`, unless ``keep`` is set or it cannot be stopped."""
         if not keep and not self._clean(self.folder.load() or state):
             self.folder.remove()
 
     def known(self) -> ClusterState:
-        """What was brought up here. Raises InputError where nothing was."""
+        """Return what was started here. Raises InputError if nothing was."""
         state = self.folder.load() if self.folder.folder.exists() else None
         if state is None:
             hint = f"bring one up: `yarnfair cluster up --backend {self.backend}`"
@@ -122,7 +122,7 @@ class Cluster(ABC):
         return state
 
     def _came_up(self, state: ClusterState, start: float, info: ClusterInfo) -> ClusterStatus:
-        """Notes that all nodes run, since `start` (monotonic), and by which ResourceManager's word."""
+        """Record that all nodes run, the time since `start` (monotonic), and the ResourceManager's identity."""
         state = replace(state, running_s=round(time.monotonic() - start, 2), rm_id=info.id)
         self.folder.save(state)
         found = self._status(state)
@@ -131,31 +131,34 @@ class Cluster(ABC):
         return found
 
     def _runs(self, state: ClusterState) -> bool:
-        """Whether a cluster that came up once still does its work."""
+        """Return whether a cluster that was up once still works."""
         found = self.status()
         return found is not None and found.up
 
     def _check_own(self, state: ClusterState | None) -> None:
-        """Raises InputError for a cluster that is not ended, because it was not brought up."""
+        """Raise InputError for an external cluster, which is never stopped."""
         return
 
     @abstractmethod
     def _clean(self, state: ClusterState) -> Sequence[object]:
-        """Ends everything of it and what it left, but for the folder; what could not be ended."""
+        """Stop everything and remove leftovers, except the folder; return what could not be stopped."""
 
     def status(self) -> ClusterStatus | None:
-        """How it is now; None when there is no cluster in the folder."""
+        """Return the present status; None if there is no cluster in the folder."""
         state = self.folder.load()
         return None if state is None or "http" not in state.ports else self._status(state)
 
     @abstractmethod
     def _status(self, state: ClusterState) -> ClusterStatus | None:
-        """How it is now; None when nothing of it is there."""
+        """Return the present status; None if nothing of the cluster exists."""
 
     def _told(
         self, state: ClusterState, rm: Part, parts: Sequence[Part], others: Sequence[Part] = (), **more: Any
     ) -> ClusterStatus:
-        """Its parts, and what its ResourceManager says. ``more``: what is other than of a cluster on this machine."""
+        """Return its parts, and its ResourceManager's data.
+
+        ``more``: fields that differ from a cluster on this machine.
+        """
         info, nodes, problem = look(state.rest)
         rpc = {name: f"{LOOPBACK}:{state.ports[name]}" for name in ("admin", "client") if name in state.ports}
         of_machine = {
@@ -180,43 +183,45 @@ class Cluster(ABC):
         )
 
     def place(self) -> ConfigStore:
-        """Where its scheduler's file lies."""
+        """Return the location of its scheduler's file."""
         state = self.folder.load()
         scheduler = "fair" if state is None else state.spec.scheduler
         return LocalStore(self.folder.path("scheduler", SCHEDULERS[scheduler].file_name))
 
     @abstractmethod
     def share(self, name: str, beside: Path) -> AbstractContextManager[tuple[SharedFolder, str]]:
-        """A folder that all its nodes see under one path, while the context lasts; and the nodes' Python.
+        """Provide a folder that all its nodes see under one path, for the duration of the context.
 
-        ``beside``: where a folder of this machine goes, if it is one.
+        And the nodes' Python.
+
+        ``beside``: the parent, if the folder is on this machine.
         """
 
     @classmethod
     def examine(cls, *, running: bool) -> Iterator[Finding]:
-        """What this machine lacks for such a cluster. `running`: one is up."""
+        """Check what this machine lacks for such a cluster. `running`: one is up."""
         yield from ()
 
     @classmethod
     def examine_ports(cls, given: Mapping[str, int]) -> Iterator[Finding]:
-        """What else there is to say of ports, beside those `given` by name."""
+        """Return further findings about ports, except those `given` by name."""
         yield from ()
 
     @classmethod
     def disk(cls, folder: Path) -> Path:
-        """Which folder of this machine its nodes fill. InputError when that cannot be known now."""
+        """Return the folder of this machine that its nodes fill. Raises InputError if that is unknown now."""
         return folder
 
     @classmethod
     def logs(cls, status: ClusterStatus) -> str:
-        """Where the logs of its parts are, as an instruction."""
+        """Return an instruction on how to see the logs of its parts."""
         return f"look into the logs below {status.folder}"
 
     def software(self) -> Mapping[str, Any]:
-        """Return which software runs on this cluster, for ``run.json``; empty where the backend knows nothing of it."""
+        """Return the software of this cluster, for ``run.json``; empty if the backend does not know it."""
         return {}
 
     @classmethod
     def software_fingerprint(cls) -> Mapping[str, Any]:
-        """What of this machine's software such a cluster runs on, beside Hadoop: another one makes another cluster."""
+        """Return the software of this machine, besides Hadoop, that makes such a cluster a different one."""
         return {}

@@ -1,7 +1,7 @@
-"""A cluster by Docker Compose: docker/compose.yaml under a project name of its own, with free ports.
+"""A cluster by Docker Compose: docker/compose.yaml under its own project name, with free ports.
 
-Compose itself is called by its command line; looking at the containers goes through the Docker SDK. What the image and
-the services are, docker/ says; only what a ClusterSpec adds to them is written here, as an override file.
+Compose is called through its command line; containers are examined through the Docker SDK. docker/ defines the image
+and the services; this module only writes the additions of a ClusterSpec, as an override file.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from harness.yarn.releases import release_of
 
 _LOG = logging.getLogger(__name__)
 _PORTS = ("http", "client", "admin")
-#: Building the image resolves Hadoop's jars: minutes on a slow network.
+#: Time limit of an image build, which resolves Hadoop's jars: minutes on a slow network.
 _BUILD_TIMEOUT_S = 1_800.0
 _CONF = "/opt/hadoop/conf/yarn-site.xml"
-#: What a build puts before and into a step's own words: its number and the time, colours.
+#: Prefixes of a build step's output: its number and the time, colours.
 _NOISE = re.compile(r"^#\d+ [\d.]+ |\x1b\[[0-9;]*m")
-#: The image's label with the hash of the files that it was built from, and these files.
+#: The image's label with the hash of its source files, and these files.
 SOURCES_LABEL = "yarnfair.sources"
 _IMAGE_FILES = ("Dockerfile", "pom.xml", "entrypoint.sh", "conf/**/*", "scheduler/**/*")
-#: Labels of the NodeManagers that harness.clusters.accelerators adds to a running cluster: the service, and its own.
+#: Labels of the NodeManagers that harness.clusters.accelerators adds to a running cluster: the service, and their own.
 ACCELERATOR = "accelerator"
 NODE_NAME = "yarnfair.node"
 NODE_TYPE = "yarnfair.node-type"
@@ -52,7 +52,7 @@ NODE_TYPE = "yarnfair.node-type"
 
 @contextlib.contextmanager
 def docker_client() -> Iterator[Any]:
-    """The Docker SDK's client; InputError when the daemon does not answer."""
+    """Return the Docker SDK's client. Raises InputError if the daemon does not answer."""
     import requests
 
     import docker
@@ -60,7 +60,7 @@ def docker_client() -> Iterator[Any]:
     host = os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
     try:
         if host.startswith("unix://"):
-            # The SDK leaks its socket when this fails.
+            # The SDK leaks its socket if this fails.
             with socket.socket(socket.AF_UNIX) as probe:
                 probe.settimeout(20)
                 probe.connect(host.removeprefix("unix://"))
@@ -81,7 +81,7 @@ def docker_client() -> Iterator[Any]:
 
 
 def image_sources(folder: Path | None = None) -> str:
-    """Return the hash of the files that the image is built from. A site's own certificates are none of them."""
+    """Return the hash of the image's source files, without a site's own certificates."""
     folder, digest = folder or data_path("docker"), hashlib.sha256()
     for path in sorted({path for pattern in _IMAGE_FILES for path in folder.glob(pattern) if path.is_file()}):
         digest.update(str(path.relative_to(folder)).encode() + b"\0" + path.read_bytes() + b"\0")
@@ -89,12 +89,12 @@ def image_sources(folder: Path | None = None) -> str:
 
 
 def why_failed(told: str, *, build: bool) -> tuple[str, str | None]:
-    """The line of what `docker compose` printed that gives the reason, and how to mend it."""
+    """Return the line of `docker compose`'s output with the reason, and a hint."""
     lines = [line for line in (_NOISE.sub("", line).strip() for line in told.splitlines()) if line]
     if not build:
         why = [line for line in lines if "rror" in line or "failed" in line] or lines or ["no reason given"]
         return why[-1], "free the port or give another" if "port is already" in told else None
-    # A step's own words, before Docker's, which say only that it ended with 1.
+    # A step's own output precedes Docker's, which only says that it ended with 1.
     steps = [line for line in lines if re.match(r"(\[ERROR\]|E:|ERROR:|curl:) *\w", line)]
     untrusted = [line for line in lines if re.search("PKIX|certificate|SSL", line) and "ca-certificates" not in line]
     why = [*untrusted[:1], *steps[:1], *lines[-1:], "no reason given"]
@@ -110,11 +110,11 @@ class DockerCluster(Cluster):
     engines = ("mapreduce", "spark")
 
     def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0, keep: bool = False) -> ClusterStatus:
-        """Starts the containers (building the image first where it is not there) and waits for all nodes.
+        """Start the containers (after building a missing image) and wait for all nodes.
 
-        The time limit does not count the image's build. What a crash left is cleaned away first; a cluster that runs
-        there is an error. RunTimedOut when the nodes are not RUNNING in time; nothing
-        stays behind then, unless `keep`: for `doctor` to examine.
+        The time limit does not count the image's build. Leftovers of a crash are removed first; a running cluster there
+        is an error. Raises RunTimedOut if the nodes are not RUNNING in time; everything is then removed, unless `keep`
+        is set for `doctor` to examine it.
         """
         self._check_tools()
         with self.folder.lock():
@@ -135,7 +135,7 @@ class DockerCluster(Cluster):
                 try:
                     self._compose(state, "up", "-d", "--no-build", timeout_s=timeout_s)
                 except InputError:
-                    # Compose says that a container ended, the container's log says why.
+                    # Compose reports that a container ended; the container's log has the reason.
                     self._check_exited(state)
                     raise
                 self._check_image(state)
@@ -213,7 +213,7 @@ class DockerCluster(Cluster):
     @classmethod
     def software_fingerprint(cls) -> Mapping[str, Any]:
         """Return hashes of the files that the image and the cluster are built from."""
-        # The image that runs is built from these files: `up` builds it again where its label says otherwise.
+        # The running image is built from these files: `up` rebuilds it if its label differs.
         compose = hashlib.sha256(data_path("docker", "compose.yaml").read_bytes()).hexdigest()
         return {"image": image_sources(), "compose": compose}
 
@@ -251,9 +251,9 @@ class DockerCluster(Cluster):
         site.write(folder.path("override.yaml"), yaml.safe_dump({"services": services}))
 
     def _build(self, state: ClusterState) -> None:
-        """Build the image where there is none, or one that was built from other files."""
+        """Build the image if there is none, or if it was built from other files."""
         config = yaml.safe_load(data_path("docker", "compose.yaml").read_text(encoding="utf-8"))
-        # The tag is the release: each has an image of its own.
+        # The tag is the release, so each release has its own image.
         image = f"{config['x-image']['image'].partition(':')[0]}:{release_of(state.spec.hadoop).version}"
         sources = image_sources()
         with docker_client() as client:
@@ -265,7 +265,7 @@ class DockerCluster(Cluster):
         self._compose(state, "build", "rm", timeout_s=_BUILD_TIMEOUT_S)
 
     def _check_image(self, state: ClusterState) -> None:
-        """Raise InputError when the containers run an image of other files: another checkout has built it meanwhile."""
+        """Raise InputError if the containers run an image of other files, built by another checkout meanwhile."""
         with docker_client() as client:
             for container in self.containers(client, state):
                 service, label = container.labels.get("com.docker.compose.service"), container.image.labels
@@ -296,7 +296,7 @@ class DockerCluster(Cluster):
             "DISK_HEALTH_CHECKER": str(spec.disk_checks).lower(),
             "SCHEDULER_CLASS": SCHEDULERS[spec.scheduler].java_class,
             "SCHEDULER_DIR": str(self.folder.path("scheduler")),
-            # What somebody has set in the environment holds.
+            # Variables of the user's environment take precedence.
             **({"NM_MEM_LIMIT": f"{spec.node_limit_mb}m"} if spec.node_limit_mb and not own_limit else {}),
         }
 
@@ -306,12 +306,12 @@ class DockerCluster(Cluster):
             files += ["-f", str(self.folder.path("override.yaml"))]
         command = ["docker", "compose", "-p", state.mark, *files, *arguments]
         timer = Timer()
-        # A session of its own: `docker` hands on to its compose plugin, and both must end when we give up.
+        # A separate session, because `docker` starts its compose plugin, and both must end if this gives up.
         with subprocess.Popen(
             command,
             env=self._environment(state),
             stdin=subprocess.DEVNULL,
-            # What a build says of a step that fails is on its standard output.
+            # A failing build step prints to standard output.
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -321,7 +321,7 @@ class DockerCluster(Cluster):
             try:
                 told, _ = running.communicate(timeout=timeout_s)
             except BaseException as error:
-                # It has ended by itself meanwhile.
+                # It has ended by itself in the meantime.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(running.pid, signal.SIGKILL)
                 if isinstance(error, subprocess.TimeoutExpired):
@@ -342,7 +342,7 @@ class DockerCluster(Cluster):
                     )
 
     def containers(self, client: Any, state: ClusterState) -> list[Any]:
-        """All containers of the cluster, by name."""
+        """Return all containers of the cluster, by name."""
         label = f"com.docker.compose.project={state.mark}"
         found = client.containers.list(all=True, filters={"label": label}, ignore_removed=True)
         return sorted(found, key=lambda container: container.name)
@@ -366,8 +366,8 @@ class DockerCluster(Cluster):
         )
 
     def _clean(self, state: ClusterState) -> list[str]:
-        """Takes everything of the project away, by compose and then by looking; what is left, normally nothing."""
-        # What compose could not take away is looked for below, and told.
+        """Remove everything of the project, by compose and then by search; return what is left, normally nothing."""
+        # What compose could not remove is searched below and reported.
         with contextlib.suppress(InputError, RunTimedOut):
             self._compose(state, "--profile", "*", "down", "-v", "--remove-orphans", "-t", "2", timeout_s=120)
         import docker
@@ -376,7 +376,7 @@ class DockerCluster(Cluster):
         left = []
         with docker_client() as client:
             for container in self.containers(client, state):
-                # Compose, or somebody else, was faster.
+                # Compose, or somebody else, removed it first.
                 with contextlib.suppress(docker.errors.NotFound):
                     container.remove(force=True, v=True)
             for kind in (client.networks, client.volumes):
@@ -397,7 +397,7 @@ def _part(container: Any) -> Part:
     memory_mb = None
     if running:
         stats = container.client.api.stats(container.id, stream=False, one_shot=True).get("memory_stats", {})
-        # The page cache that may go at any time is not what the part needs.
+        # Memory of the page cache does not count, because it can be freed at any time.
         inner = stats.get("stats", {})
         cache = inner.get("total_inactive_file", inner.get("inactive_file", 0))
         if "usage" in stats:

@@ -1,4 +1,4 @@
-"""The configuration folder of Hadoop's daemons: of processes of this machine as of those on other hosts."""
+"""The configuration folder of Hadoop's daemons, for processes of this machine and of other hosts."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from harness.yarn.capacity.properties import ASYNCHRONOUS
 
 
 def rm_properties(spec: ClusterSpec, home: str) -> dict[str, str]:
-    """What the ResourceManager decides by. ``home``: the cluster's folder."""
+    """Return the ResourceManager's properties. ``home``: the cluster's folder."""
     return {
         "yarn.resourcemanager.scheduler.class": SCHEDULERS[spec.scheduler].java_class,
         "yarn.scheduler.fair.allocation.file": posixpath.join(home, "scheduler", "fair-scheduler.xml"),
         SCHEDULERS[spec.scheduler].preemption: str(spec.preemption).lower(),
-        # A default of the Capacity Scheduler's class since Hadoop 3.5, with which the first ask takes an empty cluster.
+        # Since Hadoop 3.5 the Capacity Scheduler's class has a default with which the first ask takes an empty cluster.
         ASYNCHRONOUS: "false",
         "yarn.scheduler.minimum-allocation-mb": str(spec.minimum_allocation_mb),
         "yarn.scheduler.increment-allocation-mb": str(spec.minimum_allocation_mb),
         "yarn.scheduler.maximum-allocation-mb": str(spec.memory_mb),
         "yarn.scheduler.maximum-allocation-vcores": str(spec.vcores),
-        # By default all ResourceManagers of a user share one folder: two that begin at once break each other.
+        # By default all ResourceManagers of a user share one folder: two that start at once break each other.
         "yarn.node-attribute.fs-store.root-dir": f"file://{posixpath.join(home, 'tmp', 'node-attribute')}",
-        # Nodes may share an address (those of this machine do): the port tells them apart.
+        # Nodes may share an address (those of this machine do), so ports distinguish them.
         "yarn.scheduler.include-port-in-node-name": "true",
         "yarn.nm.liveness-monitor.expiry-interval-ms": str(spec.expiry_ms),
     }
@@ -35,7 +35,7 @@ def rm_properties(spec: ClusterSpec, home: str) -> dict[str, str]:
 def history_properties(ports: Mapping[str, int], home: str) -> dict[str, str]:
     """Return the properties of the JobHistoryServer.
 
-    The ResourceManager has them as well, so that whoever submits jobs learns from it where the server is.
+    The ResourceManager has them as well, so that clients learn the server's address from it.
     """
     folder = posixpath.join(home, "history")
     addresses = {name: f"{LOOPBACK}:{ports[port]}" for port, name in HISTORY_PORTS.items()}
@@ -56,7 +56,10 @@ def node_properties(
     memory_mb: int | None = None,
     vcores: int | None = None,
 ) -> dict[str, str]:
-    """A NodeManager's own. ``folder``: for what containers write; ``port`` 0: a free one; a size of its own."""
+    """Return a NodeManager's own properties.
+
+    ``folder``: where its containers write; ``port`` 0 means a free one; its size may differ from the other nodes'.
+    """
     return {
         "yarn.nodemanager.hostname": address,
         "yarn.nodemanager.address": f"{address}:{port}",
@@ -70,7 +73,7 @@ def node_properties(
         "yarn.nodemanager.vmem-check-enabled": "false",
         "yarn.nodemanager.pmem-check-enabled": "false",
         "yarn.nodemanager.delete.debug-delay-sec": "0",
-        # Absolute, or containers die with "Stdout path must be absolute".
+        # Absolute, otherwise containers fail with "Stdout path must be absolute".
         "yarn.nodemanager.local-dirs": posixpath.join(folder, "local"),
         "yarn.nodemanager.log-dirs": posixpath.join(folder, "userlogs"),
         "yarn.nodemanager.env-whitelist": f"JAVA_HOME,HADOOP_CONF_DIR,PATH,{MARK}",
@@ -87,7 +90,7 @@ def site_files(
     folder: str,
     class_path: str,
 ) -> dict[str, str]:
-    """The files of a daemon's configuration folder, by name.
+    """Return the files of a daemon's configuration folder, by name.
 
     ``own``: `rm_properties` or `node_properties`; ``rm``: the ResourceManager's address, ``ports``: its own by name;
     ``home``: the cluster's folder, ``folder``: this daemon's.
@@ -95,7 +98,7 @@ def site_files(
     core = {
         "fs.defaultFS": "file:///",
         "hadoop.tmp.dir": posixpath.join(folder, "tmp"),
-        # Nodes start beside the RM and ask again until it is there.
+        # Nodes start in parallel to the RM and retry until it is up.
         "ipc.client.connect.retry.interval": "250",
         "ipc.client.connect.max.retries": "400",
     }
@@ -114,7 +117,7 @@ def site_files(
         "yarn.app.mapreduce.am.staging-dir": posixpath.join(home, "staging"),
         "mapreduce.application.classpath": class_path,
         "mapreduce.shuffle.port": "0",
-        # MapReduce's daemons read this file last, with its defaults; the ResourceManager tells of yarn-site.xml alone.
+        # MapReduce's daemons read this file last, with its defaults; the ResourceManager only shows yarn-site.xml.
         **{name: value for name, value in own.items() if name.startswith("mapreduce.")},
     }
     sites = {"core": core, "yarn": {**yarn, **own, **spec.properties}, "mapred": mapred}

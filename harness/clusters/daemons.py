@@ -1,4 +1,4 @@
-"""Hadoop's daemons as Java runs them: classes, ports, options. The same for processes here and on other hosts."""
+"""Hadoop's daemons as Java programs: classes, ports, options. The same on this machine and on other hosts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RmScheduler:
     preemption: str
 
 
-#: By the name that an experiment gives it.
+#: By the name in experiments.
 SCHEDULERS = {
     "fair": RmScheduler(
         java_class=f"{_SCHEDULERS}.fair.FairScheduler",
@@ -54,7 +54,7 @@ SCHEDULERS = {
         preemption="yarn.resourcemanager.scheduler.monitor.enable",
     ),
 }
-#: Where the ends of tunnels on this machine listen.
+#: The address on this machine at which the ends of tunnels listen.
 LOOPBACK = "127.0.0.1"
 #: The RM's ports, by name.
 RM_PORTS = ("http", "client", "admin", "scheduler", "tracker")
@@ -64,7 +64,7 @@ HISTORY_PORTS = {
     "history-client": "mapreduce.jobhistory.address",
     "history-admin": "mapreduce.jobhistory.admin.address",
 }
-#: Where masters leave their jobs' histories for it.
+#: The folder in which AMs leave their jobs' histories for it.
 HISTORY_FOLDER = "mapreduce.jobhistory.intermediate-done-dir"
 _OPENS = [
     word
@@ -82,12 +82,12 @@ def java_program() -> str:
 
 
 def java_words(main: str, conf: str, class_path: str, heap_mb: int) -> list[str]:
-    """What follows ``java`` for a daemon whose log4j.properties is in the folder ``conf``."""
+    """Return the arguments after ``java`` for a daemon whose log4j.properties is in the folder ``conf``."""
     return [
         *_OPENS,
         "-XX:TieredStopAtLevel=1",
         "-XX:+UseSerialGC",
-        # A NodeManager starts some twenty programs a container (chmod, mostly): without Java's helper between.
+        # A NodeManager starts some twenty programs per container (mostly chmod): skip Java's helper process.
         "-Djdk.lang.Process.launchMechanism=VFORK",
         f"-Dlog4j.configuration=file:{conf}/log4j.properties",
         f"-Xmx{heap_mb}m",
@@ -98,9 +98,9 @@ def java_words(main: str, conf: str, class_path: str, heap_mb: int) -> list[str]
 
 
 def port_taken(port: int) -> bool:
-    """Whether somebody listens on this port of the loopback (or the system keeps it)."""
+    """Return whether a process listens on this port of the loopback (or the system reserves it)."""
     with socket.socket() as probe:
-        # As Hadoop's servers do: a port that only waits for its last packets is free.
+        # As in Hadoop's servers, a port in TIME_WAIT is free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))
@@ -110,7 +110,7 @@ def port_taken(port: int) -> bool:
 
 
 def free_ports(names: Iterable[str]) -> dict[str, int]:
-    """A free port of the loopback for each name, all different."""
+    """Return a different free port of the loopback for each name."""
     found = {}
     with ExitStack() as held:
         for name in names:

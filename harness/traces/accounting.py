@@ -14,7 +14,7 @@ from typing import Any
 
 from harness.traces.recorded import ExecutorsLine, Header, JobLine, LeftOutLine
 
-#: Above this part of the container time, of the jobs or of the attempts left out, the rest may show another load.
+#: If more than this fraction of the container time, the jobs or the attempts is left out, the rest may be another load.
 NEGLIGIBLE = 0.02
 
 
@@ -66,7 +66,7 @@ class Account:
     Raises
     ------
     AccountingError
-        When ``read`` is not ``kept`` plus the sum of ``left_out``.
+        ``read`` is not ``kept`` plus the sum of ``left_out``.
     """
 
     read: Totals
@@ -79,7 +79,7 @@ class Account:
             raise AccountingError(f"read {self.read}, but kept and left out {accounted}")
 
     def lines(self) -> list[LeftOutLine]:
-        """What was left out, as the first line of a trace stores it."""
+        """Return what was left out, in the form of a trace's first line."""
         return [
             LeftOutLine(
                 reason=reason,
@@ -94,7 +94,7 @@ class Account:
 
 
 def left_out_sentence(lines: Iterable[LeftOutLine]) -> str:
-    """What a trace lacks of its original, in one sentence; empty where nothing was left out."""
+    """Describe in one sentence what a trace lacks of its original; empty if nothing was left out."""
     parts = []
     for line in lines:
         if line.reason in NOT_MISSING:
@@ -113,14 +113,14 @@ def left_out_sentence(lines: Iterable[LeftOutLine]) -> str:
 
 
 def last_end_s(jobs: Iterable[JobLine]) -> float | None:
-    """When the last application ended, of those that are known to have ended; None: none is."""
+    """Return the end of the last application that is known to have ended; None: none is."""
     return max((job.finished_s for job in jobs if job.finished_s is not None), default=None)
 
 
 def lived_s(job: JobLine, end_s: float | None = None) -> float:
-    """For how long an application ran, from its start (or its submission, where that is all that is known).
+    """Return how long an application ran, from its start (or its submission, if only that is known).
 
-    ``end_s``: when one without an end is taken to have ended; None: as it began.
+    ``end_s``: the assumed end of one without an end; None: as it began.
     """
     began_s = job.submit_s if job.started_s is None else job.started_s
     until_s = job.finished_s if job.finished_s is not None else end_s
@@ -128,24 +128,24 @@ def lived_s(job: JobLine, end_s: float | None = None) -> float:
 
 
 def executors_mb(executors: ExecutorsLine) -> float:
-    """What Spark's executors held on average while the application ran; where that is not known, all of them, MB."""
+    """Return what Spark's executors held on average during the application; if unknown, the sum of all of them, MB."""
     return executors.count * executors.memory_mb if executors.held_mb is None else executors.held_mb
 
 
 def work_of(job: JobLine, end_s: float | None = None) -> float:
-    """MB-seconds of a job's tasks, or of its executors, in which the tasks run, for as long as it ran (`lived_s`)."""
+    """Return the MB-seconds of a job's tasks, or of its executors during its whole run (`lived_s`)."""
     if job.executors is None:
         return math.fsum(stage.memory_mb * math.fsum(stage.tasks_s) for stage in job.stages)
     return executors_mb(job.executors) * lived_s(job, end_s)
 
 
 def held_by(job: JobLine, end_s: float | None = None) -> float:
-    """MB-seconds of an application's containers, its master's among them.
+    """Return the MB-seconds of an application's containers, including its AM's.
 
-    What YARN counted, where the trace has it. Else the tasks' own times, which lack what a container holds before its
-    task starts and after it ends.
+    This is YARN's count, if the trace has it; otherwise it is computed from the tasks' times, which exclude the time
+    that a container is held before and after its task.
 
-    ``end_s``: when one without an end is taken to have ended; None: as it began.
+    ``end_s``: the assumed end of one without an end; None: as it began.
     """
     if job.counted_mb_s is not None:
         return job.counted_mb_s
@@ -159,11 +159,11 @@ def held_by(job: JobLine, end_s: float | None = None) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """For how much of a trace's work it is known into which tasks it divides.
+    """How much of a trace's work is known task by task.
 
-    applications : all of them.
-    by_sums : how many are known only by what they used in all, and are played as equal tasks.
-    known : the part of what they held (MB-seconds, `held_by`) that is known task by task.
+    applications : number of all applications. by_sums : number of applications whose total usage only is known, which
+    are simulated as equal tasks. known : the fraction of what they held (MB-seconds, `held_by`) that is known task by
+    task.
     """
 
     applications: int
@@ -172,7 +172,7 @@ class Shape:
 
     @classmethod
     def of(cls, jobs: Iterable[JobLine]) -> Shape:
-        """Of the jobs of a trace."""
+        """Create it from the jobs of a trace."""
         listed = list(jobs)
         sums = [job for job in listed if job.detail == "integrals"]
         end_s = last_end_s(listed)
@@ -181,7 +181,7 @@ class Shape:
         return cls(len(listed), len(sums), 1.0 - by_sums / total if total else float(not sums))
 
     def line(self) -> str:
-        """In words."""
+        """Describe it in words."""
         if not self.by_sums:
             return f"of {self.applications} applications the shape of all is known, task by task"
         part = f"{100 * (1 - self.known):.0f} % of the work"
@@ -192,10 +192,10 @@ class Shape:
 
 
 def account_lines(header: Header, jobs: Iterable[JobLine]) -> list[str]:
-    """Return what a reader of a prediction has to know of its trace.
+    """Return what a reader of a prediction has to know about its trace.
 
-    For how much of the work the shape is known, what was left out, assumed, and is not known; and whether that may
-    change what is predicted.
+    The lines cover how much of the work is known task by task, what was left out, assumed or unknown, and whether that
+    may change the prediction.
     """
     listed = list(jobs)
     left_out = left_out_sentence(header.left_out)
@@ -209,7 +209,7 @@ def account_lines(header: Header, jobs: Iterable[JobLine]) -> list[str]:
 
 
 def unsure_because(header: Header, jobs: Iterable[JobLine]) -> list[str]:
-    """Why a prediction from this trace may be another than one from the whole; empty where it holds."""
+    """Explain why a prediction from this trace may differ from one from the whole; empty if it does not."""
     found = []
     if may_change_the_answer(header.left_out, jobs):
         found.append(
@@ -222,7 +222,7 @@ def unsure_because(header: Header, jobs: Iterable[JobLine]) -> list[str]:
 
 
 def account_of(header: Header, jobs: Iterable[JobLine]) -> dict[str, Any]:
-    """The same for ``--json``; without the lists that are empty."""
+    """Return the same for ``--json``, without empty lists."""
     listed_jobs = list(jobs)
     found = {
         "left_out": [line.model_dump() for line in header.left_out if line.reason not in NOT_MISSING],
@@ -234,7 +234,7 @@ def account_of(header: Header, jobs: Iterable[JobLine]) -> dict[str, Any]:
 
 
 def may_change_the_answer(lines: Iterable[LeftOutLine], jobs: Iterable[JobLine]) -> bool:
-    """Whether what was left out is more than a negligible part of the jobs, the attempts or the container time.
+    """Return whether a non-negligible part of the jobs, the attempts or the container time was left out.
 
     An attempt whose container time is unknown counts by number, because it may have held its container for long.
     """
@@ -252,7 +252,7 @@ def may_change_the_answer(lines: Iterable[LeftOutLine], jobs: Iterable[JobLine])
     return False
 
 
-#: Reasons that every reader uses alike.
+#: Reasons that all readers share.
 DUPLICATE = "the same job again"
 UBER = "ran inside the master's container (uber job)"
 NO_START = "start unknown"
@@ -264,6 +264,6 @@ NOTHING_RAN = "job without a known attempt or end"
 NOT_MAPREDUCE = "set-up and clean-up tasks of MapReduce 1"
 NODES = "objects that describe nodes"
 NOT_WANTED = "submitted outside of --from and --until"
-#: Reasons for which nothing of the load is missing: the master's container holds what ran in it, nodes are no jobs, and
-#: the user wanted no more.
+#: Reasons that lose nothing of the load: the AM's container holds what ran in it, nodes are not jobs, and the user
+#: excluded the rest.
 NOT_MISSING = frozenset((UBER, NODES, NOT_WANTED))

@@ -1,8 +1,9 @@
-"""A recording that goes on for weeks: each application as it ends, appended to a trace; survives its own restarts.
+"""A recording over weeks: appends each application to a trace as it ends, and survives its own restarts.
 
-Three parts: `Follower` is the pure core (looks at a ResourceManager in, ended applications and notes out), `Recording`
-the file (appended whole lines, and beside it ``FILE.running``, replaced whole, with what has not ended), `follow` the
-loop between a ResourceManager and both. What a look needs is bounded by what the ResourceManager itself retains.
+It has three parts: `Follower` is the pure core, which turns polls of a ResourceManager into ended applications and
+notes; `Recording` is the file, to which whole lines are appended, with ``FILE.running`` beside it for unfinished
+applications; `follow` is the loop that connects a ResourceManager with both. The memory of a poll is bounded by what
+the ResourceManager itself retains.
 """
 
 from __future__ import annotations
@@ -30,13 +31,14 @@ from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.plausible import left_out_words, sift
 from harness.yarn.rmclient import RmClient
 
-#: An application that so many looks in a row do not show is gone: a ResourceManager that starts shows few for a while.
+#: An application that this many consecutive polls do not show is gone; a starting ResourceManager shows few for a
+#: while.
 MISSING_LOOKS = 3
-#: So long a history server may take to know an application that has ended, seconds.
+#: How long a history server may take to know an ended application, seconds.
 HISTORY_WAIT_S = 180.0
-#: How often nodes, queues and properties are asked for, seconds.
+#: Request interval of nodes, queues and properties, seconds.
 DESCRIBE_EVERY_S = 60.0
-#: ResourceManagers' starts whose numbers are remembered.
+#: Number of ResourceManager starts for which the highest application number is remembered.
 _MOST_STARTS = 16
 _FINISHED = re.compile(rb'"finished_s": ([0-9.]+(?:[eE][+-]?[0-9]+)?)[,}]')
 _JOB = re.compile(rb'\{"job": "(application_\d+_\d+)"')
@@ -51,11 +53,11 @@ class Polled:
     ended
         Applications that were seen to have ended since the poll before.
     vanished
-        How many applications are not shown any more although nobody saw them end.
+        Number of applications that are no longer shown although no poll saw them end.
     unseen
-        How many application numbers the ResourceManager has assigned without anybody seeing the application.
+        Number of application numbers that the ResourceManager has assigned to applications that no poll has shown.
     left_out
-        Applications that have ended but whose figures cannot be used, each with the reason.
+        Ended applications with unusable figures, each with the reason.
     """
 
     ended: list[Seen] = field(default_factory=list)
@@ -66,10 +68,10 @@ class Polled:
 
 @dataclass(slots=True)
 class Follower:
-    """Which applications have ended since the last look. Pure: no clock, no file.
+    """Finds the applications that have ended since the last poll. Pure: no clock, no file.
 
-    ``highest``: by a ResourceManager's start (ms), the highest number that it gave an application. ``written``: id ->
-    looks in a row that did not show it, of applications that have been handed out and are still retained.
+    ``highest``: start time of a ResourceManager (ms) -> the highest number that it gave to an application. ``written``:
+    id -> number of consecutive polls without it, for applications that were written and may still be retained.
     """
 
     running: dict[str, Seen] = field(default_factory=dict)
@@ -77,9 +79,9 @@ class Follower:
     written: dict[str, int] = field(default_factory=dict)
 
     def look(self, apps: Sequence[App], left_out: Mapping[str, str] | None = None) -> Polled:
-        """One look at all that the ResourceManager retains.
+        """Process one poll of everything that the ResourceManager retains.
 
-        ``left_out``: applications whose figures cannot be -> why. One that runs stays as it was last seen.
+        ``left_out``: applications with impossible figures -> the reason. A running one stays as last seen.
         """
         left_out = left_out or {}
         found, shown = Polled(), {app.id for app in apps}
@@ -110,13 +112,13 @@ class Follower:
                 found.ended.append(gone.vanished())
                 found.vanished += 1
             else:
-                found.unseen += 1  # it waited when it was last seen: nobody knows whether it ran
+                found.unseen += 1  # it waited when last seen: it is unknown whether it ran
         missed = {known: 0 if known in shown else count + 1 for known, count in self.written.items()}
         self.written = {known: count for known, count in missed.items() if count <= 2 * MISSING_LOOKS}
         return found
 
     def _count(self, apps: Sequence[App]) -> int:
-        """How many numbers were given out since the last look that no application shows."""
+        """Return how many numbers were assigned since the last poll to applications that are not shown."""
         numbers: dict[int, list[int]] = {}
         for app in apps:
             _, started, number = app.id.split("_")
@@ -125,7 +127,7 @@ class Follower:
         for start, shown in sorted(numbers.items()):
             known = self.highest.get(start)
             if known is None and latest is not None and start > latest:
-                known = 0  # it has started since the last look
+                known = 0  # it has started since the last poll
             top = max(shown)
             if known is not None and top > known:
                 unseen += top - known - sum(number > known for number in shown)
@@ -142,14 +144,14 @@ class Follower:
 
     @classmethod
     def restored(cls, document: Mapping[str, Any]) -> Self:
-        """From `document`."""
+        """Restore it from `document`."""
         running = [_seen(one) for one in document["running"]]
         highest = {int(start): int(number) for start, number in document["highest"].items()}
         return cls({app.id: app for app in running}, highest)
 
 
 def _end_of(line: bytes) -> float:
-    """When the application of a line ended; 0 where it does not say."""
+    """Return the end of the application of a line; 0 if it has none."""
     found = _FINISHED.search(line)
     return 0.0 if found is None else float(found[1])
 
@@ -159,7 +161,7 @@ def _seen(document: Mapping[str, Any]) -> Seen:
 
 
 class Recording:
-    """The file of a recording. One process at a time; every append is a whole number of lines, on the disk."""
+    """The file of a recording. One process at a time; every append writes whole lines to disk."""
 
     def __init__(self, path: Path) -> None:
         self.path, self.state_path = path, running_beside(path)
@@ -190,7 +192,7 @@ class Recording:
         self.close()
 
     def close(self) -> None:
-        """Lets another process have the file."""
+        """Let another process use the file."""
         os.close(self._file)
 
     def _take_up(self) -> None:
@@ -213,7 +215,7 @@ class Recording:
         with self.path.open("rb") as lines:
             for line in lines:
                 if not line.endswith(b"\n"):
-                    break  # of a machine that went down while it was written
+                    break  # of a machine that crashed during the write
                 whole += len(line)
                 if line.startswith(b'{"job"'):
                     self.jobs += 1
@@ -250,7 +252,7 @@ class Recording:
         return found
 
     def meet(self, shown: Iterable[str]) -> None:
-        """At the first look: which of the applications that the ResourceManager shows stand in the file already."""
+        """At the first poll: find which of the ResourceManager's applications are already in the file."""
         wanted = {*shown, *self.follower.running, *(seen.id for seen, _ in self.waiting)}
         written = set()
         with self.path.open("rb") as lines:
@@ -264,11 +266,11 @@ class Recording:
         self.met = True
 
     def changed(self, header: Header, nodes: NodeRecorder) -> Header | None:
-        """The cluster as it is now, where that is not what the file says with its lines about nodes."""
+        """Return the present cluster if it differs from the file's first line and its lines about nodes."""
         new = header.model_copy(update={"zero_ms": self.zero_ms})
         if self.header is None:
             return new
-        # What event logs said of applications that stand in the file holds for good, also after a restart.
+        # What event logs showed about applications in the file stays valid, also after a restart.
         known = [words for words in self.header.assumed if words.startswith(OF_SPARK) and words not in new.assumed]
         beats = new.delays.am_heartbeat_ms or self.header.delays.am_heartbeat_ms
         new = new.model_copy(
@@ -278,13 +280,13 @@ class Recording:
                 "delays": new.delays.model_copy(update={"am_heartbeat_ms": beats}),
             }
         )
-        # What lines about nodes tell needs no further first line.
+        # Changes in lines about nodes need no further first line.
         told = nodes.written is not None and nodes.written.offered() == shown_by(new.nodes)
         alike = {"source": self.header.source, **({"nodes": self.header.nodes} if told else {})}
         return None if new.model_copy(update=alike) == self.header else new
 
     def append(self, lines: Sequence[str]) -> None:
-        """Whole lines, on the disk when this returns. OSError: none of them is there."""
+        """Append whole lines; they are on disk when this returns. On OSError none of them is there."""
         if not lines:
             return
         size = os.fstat(self._file).st_size
@@ -298,14 +300,14 @@ class Recording:
             raise
 
     def save(self, looked_s: float) -> None:
-        """What has not ended, for readers of the trace and for the next start."""
+        """Save what has not ended, for readers of the trace and for the next start."""
         self.looked_s = looked_s
         assert self.zero_ms is not None
         apps = [*(seen for seen, _ in self.waiting), *self.follower.running.values()]
         jobs = []
         for app in apps:
             if app.ran:
-                # What makes no job is named when it ends.
+                # An application that makes no job is reported when it ends.
                 with contextlib.suppress(NoSuchJob):
                     jobs.append(job_of(app, None, self.zero_ms))
         document = {
@@ -320,7 +322,7 @@ class Recording:
 
 @dataclass(slots=True)
 class Following:
-    """One recording of one ResourceManager. `look` is one look; times are seconds since 1970 (this machine's)."""
+    """One recording of one ResourceManager. `look` is one poll; times are seconds since 1970 (this machine's)."""
 
     client: RmClient
     recording: Recording
@@ -331,7 +333,7 @@ class Following:
     _described_s: float = -math.inf
 
     def look(self, now_s: float) -> int:
-        """One look; how many applications it has added. Raises what asking raises, and OSError of the disk."""
+        """Poll once; return how many applications were added. Raises request errors, and OSError of the disk."""
         rec = self.recording
         info, status = self.client.rest.info(), self.client.rest.scheduler()
         nodes = self.client.rest.nodes(ALL_STATES)
@@ -341,7 +343,7 @@ class Following:
             rec.meet(app.id for app in apps)
         if rec.zero_ms is None:
             rec.zero_ms = min((app.started_ms for app in apps), default=round(now_s * 1000))
-        # Decided on a copy: what cannot be written is found again at the next look.
+        # Decided on a copy, so that what cannot be written is found again at the next poll.
         follower = Follower(dict(rec.follower.running), dict(rec.follower.highest), dict(rec.follower.written))
         found = follower.look(apps, left_out)
         ended = [*rec.waiting, *((seen, now_s) for seen in found.ended)]
@@ -355,7 +357,7 @@ class Following:
         if new and not offered:
             nodes_of(())  # a first line has at least one node
         if offered and (new or now_s - self._described_s >= DESCRIBE_EVERY_S):
-            # Once weights are known, one failing call does not make estimates of them.
+            # Once weights are known, a single failing call does not replace them by estimates.
             estimate = rec.header is None or ESTIMATED in (rec.header.source or "")
             tell = self.says if rec.header is None else lambda _: None
             cluster = rm_header(
@@ -387,9 +389,9 @@ class Following:
     def _ended(
         self, ended: Iterable[tuple[Seen, float]], now_s: float, left_out: dict[str, str]
     ) -> tuple[list[JobLine], list[tuple[Seen, float]]]:
-        """Lines of applications that have ended, and those that a history server may still come to know.
+        """Return lines of ended applications, and applications that a history server may still learn of.
 
-        Those that make no job are put into ``left_out``.
+        Applications that make no job are added to ``left_out``.
         """
         assert self.recording.zero_ms is not None
         jobs, waiting = [], []
@@ -414,7 +416,7 @@ class Following:
         return jobs, waiting
 
     def _note(self, found: Polled, now_s: float) -> NoteLine | None:
-        """What cannot be known since the last look; None: nothing."""
+        """Return a note on what cannot be known since the last poll; None: nothing is missing."""
         last = self.recording.looked_s
         away = last is not None and now_s - last > max(60.0, 5 * self.every_s)
         if not found.left_out and (last is None or not (away or found.vanished or found.unseen)):

@@ -1,7 +1,7 @@
-"""Makes data sets: part by part onto a folder or HDFS, resumable, with a manifest that says what is there.
+"""Makes data sets: part by part in a folder or HDFS, resumable, with a manifest of the existing parts.
 
-A part is there whole or not at all; its checksum stands in the manifest, which is written after each part. Whoever
-starts again with the same kind, seed and size goes on where the last one ended, or makes what was lost since.
+Parts are written atomically; their checksums are in the manifest, which is written after each part. A new start with
+the same kind, seed and size continues where the last one ended, and remakes lost parts.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _LOG = logging.getLogger(__name__)
 MANIFEST = "manifest.json"
 FORMAT = 1
 TPCH = "tpch"
-#: Bytes of one TPC-H scale factor, about (``--size 1GB`` is scale factor 1).
+#: Approximate bytes of one TPC-H scale factor (``--size 1GB`` is scale factor 1).
 TPCH_BYTES = 1_000_000_000
 TPCH_TABLES = ("customer", "lineitem", "nation", "orders", "part", "partsupp", "region", "supplier")
-#: Of harness.jobs.data.targets: whoever makes data needs them, too.
+#: Re-exported from harness.jobs.data.targets for callers that make data.
 __all__ = ["FolderTarget", "HdfsTarget", "Target", "open_target"]
 
 UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
@@ -41,7 +41,7 @@ UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30}
 
 
 def read_size(text: str) -> int:
-    """Bytes from "10MB", "1.5 GB", "4096". CallError for what is none."""
+    """Parse a size such as "10MB", "1.5 GB", "4096". Raises CallError."""
     stripped = text.strip().upper()
     digits = stripped.rstrip("KMGTIB ")
     unit = stripped[len(digits) :].strip()
@@ -56,7 +56,7 @@ def read_size(text: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a data set is and what of it is there. ``parts``: file -> {"bytes", "sha256"}."""
+    """The identity of a data set and its existing parts. ``parts``: file -> {"bytes", "sha256"}."""
 
     kind: str
     seed: int
@@ -65,7 +65,7 @@ class Manifest:
     complete: bool
 
     def document(self) -> dict[str, Any]:
-        """As it lies beside the parts."""
+        """Return the document that is stored beside the parts."""
         digest = hashlib.sha256("".join(f"{n} {p['sha256']}\n" for n, p in sorted(self.parts.items())).encode())
         return {
             "format": FORMAT,
@@ -80,7 +80,7 @@ class Manifest:
 
 
 def read_manifest(target: Target) -> Manifest | None:
-    """The manifest there; None when there is none. InputError for one that cannot be used."""
+    """Read the manifest; None if there is none. Raises InputError for an unusable one."""
     content = target.read(MANIFEST)
     if content is None:
         return None
@@ -102,9 +102,9 @@ def read_manifest(target: Target) -> Manifest | None:
 
 
 def check_whole(target: Target, manifest: Manifest) -> dict[str, int]:
-    """The data set's files with their bytes, in order. Their names and sizes are compared, not what is in them.
+    """Return the data set's files with their sizes, in order. Compares names and sizes, not contents.
 
-    Raises InputError for a data set that is not complete, whose files are not all there, or that has others besides.
+    Raises InputError for an incomplete data set, missing files, or additional files.
     """
     again = "generate it again to go on"
     if not manifest.complete:
@@ -116,7 +116,7 @@ def check_whole(target: Target, manifest: Manifest) -> dict[str, int]:
         if there[name] != part["bytes"]:
             what = f"{name} has {there[name]} bytes, in the data set {part['bytes']}"
             raise InputError(what, where=target.name, hint=again)
-    # Programs read whatever is named so.
+    # Programs read every file with such a name.
     for name in there:
         if name not in manifest.parts and (name.startswith("part-") or name.endswith(".parquet")):
             raise InputError(f"{name} is not of the data set", where=target.name, hint="remove it")
@@ -124,9 +124,9 @@ def check_whole(target: Target, manifest: Manifest) -> dict[str, int]:
 
 
 def usable(target: Target, kind: str) -> Manifest | None:
-    """Return the manifest of the data set at a place; None where there is no data set.
+    """Return the manifest of the data set at a location; None if there is no data set.
 
-    Raises InputError for a data set of another kind, and for one that is not complete (`check_whole`).
+    Raises InputError for a data set of another kind, or an incomplete one (`check_whole`).
     """
     manifest = read_manifest(target)
     if manifest is not None and manifest.kind != kind:
@@ -137,12 +137,12 @@ def usable(target: Target, kind: str) -> Manifest | None:
 
 
 def how_to_make(kind: str, place: str) -> str:
-    """Return the hint for a place without a data set: the command that makes one."""
+    """Return the hint for a location without a data set: the command that makes one."""
     return f"make it: yarnfair data generate {kind} --size 10MB --out {place}"
 
 
 def is_whole(target: Target, manifest: Manifest) -> bool:
-    """Whether `check_whole` finds nothing. Raises InputError for a place that cannot be read."""
+    """Return whether `check_whole` finds no problem. Raises InputError for an unreadable location."""
     target.sizes()
     try:
         return bool(check_whole(target, manifest))
@@ -153,7 +153,7 @@ def is_whole(target: Target, manifest: Manifest) -> bool:
 def _plan(kind: str, size: int) -> list[tuple[str, int]]:
     """Return the name and the approximate number of bytes of each part of a data set.
 
-    How large TPC-H's tables become is up to their generator; they all have the whole size here.
+    The generator determines the sizes of TPC-H's tables; each has the total size here.
     """
     if kind == TPCH:
         return [(f"{table}.parquet", size) for table in TPCH_TABLES]
@@ -163,7 +163,10 @@ def _plan(kind: str, size: int) -> list[tuple[str, int]]:
 
 
 def _contents(kind: str, seed: int, parts: Sequence[tuple[int, int]], jobs: int) -> Generator[bytes]:
-    """The bytes of parts (number, bytes about), in order; by ``jobs`` processes, each a part ahead at most."""
+    """Yield the bytes of parts (number, approximate size), in order.
+
+    ``jobs`` processes are each at most a part ahead.
+    """
     if jobs == 1 or len(parts) < 2:
         yield from (part_bytes(kind, seed, number, size) for number, size in parts)
         return
@@ -190,9 +193,10 @@ def generate(
     *,
     jobs: int = 1,
 ) -> Manifest:
-    """Makes the data set, or what is missing of it, by so many processes (TPC-H: tpchgen-cli has its own threads).
+    """Make the data set, or its missing parts, with several processes (TPC-H: tpchgen-cli has its own threads).
 
-    ``on_part(done, all, bytes)`` after each part. InputError when another data set is there, or the place refuses.
+    ``on_part(done, all, bytes)`` after each part. Raises InputError if there is another data set, or the location
+    refuses.
     """
     if kind != TPCH and kind not in KINDS:
         raise CallError(f"no kind {kind[:40]!r}", hint=f"one of {', '.join([*KINDS, TPCH])}")
@@ -234,7 +238,7 @@ def generate(
 
 
 def _part(content: bytes | Path) -> dict[str, Any]:
-    """What the manifest says of a file."""
+    """Return the manifest's entry about a file."""
     if isinstance(content, bytes):
         return {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     with content.open("rb") as file:
@@ -262,9 +266,9 @@ def _tpchgen() -> str:
 
 
 def _tables(size: int, tables: Sequence[str]) -> Generator[Path]:
-    """These of TPC-H's tables as parquet files, one after another; each is gone when the next is asked for.
+    """Yield TPC-H tables as parquet files, one after another; each is deleted when the next is requested.
 
-    The scale factor is size / 1 GB. A table passes through a temporary folder, never whole through memory.
+    The scale factor is size / 1 GB. A table passes through a temporary folder, and is never completely in memory.
     """
     scale = f"{size / TPCH_BYTES:.6f}".rstrip("0").rstrip(".") or "0.000001"
     for table in tables:
@@ -286,9 +290,9 @@ def _tables(size: int, tables: Sequence[str]) -> Generator[Path]:
 
 
 def verify(target: Target, on_part: Callable[[str], None] = lambda _: None) -> list[str]:
-    """What is wrong with a data set, in words; empty when all parts are there with their checksums.
+    """Describe what is wrong with a data set; empty if all parts exist with their checksums.
 
-    ``on_part`` is told each file before it is read.
+    ``on_part`` is called with each file before it is read.
     """
     manifest = read_manifest(target)
     if manifest is None:

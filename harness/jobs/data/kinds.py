@@ -1,7 +1,7 @@
-"""What is in a data set's parts: the bytes of part i, from the seed alone. No files here.
+"""The content of a data set's parts: the bytes of part i, computed from the seed. No file I/O.
 
 Every kind is cut into parts of about `PART_BYTES`; part i depends on (kind, seed, i) and nothing else, so that parts
-can be made in any order, again after an interruption, and side by side. Sources of the shapes: the Hive benchmark's
+can be made in any order, in parallel, and again after an interruption. Sources of the shapes: the Hive benchmark's
 tables (rankings, uservisits; Pavlo et al., SIGMOD 2009, section 4), PUMA's Wikipedia text and movie ratings (Ahmad et
 al., 2012), TeraGen's records (Hadoop), and Gaussian clusters and ratings for k-means and ALS.
 """
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 PART_BYTES = 16 << 20
 WORDS = 50_000
-#: Exponent of word frequencies. English text has about 1.
+#: Exponent of word frequencies; about 1 in English text.
 ZIPF = 1.05
 PAGES = 2_000_000
 MOVIES, USERS = 17_770, 480_189
@@ -36,7 +36,10 @@ def _generator(kind: str, seed: int, part: int) -> Draw:
 
 
 def vocabulary(seed: int) -> NDArray[np.str_]:
-    """``WORDS`` different words of 2 to 12 letters, the same for all parts of a seed; frequent words are shorter."""
+    """Return ``WORDS`` different words of 2 to 12 letters, equal for all parts of a seed.
+
+    Frequent words are shorter.
+    """
     draw = Generator(Philox(key=[(seed << 8) ^ 0xFF, 0]))
     letters = np.array(list("etaoinshrdlcumwfgypbvkjxqz"))
     weights = 1.0 / np.arange(2, 28)
@@ -53,7 +56,7 @@ def vocabulary(seed: int) -> NDArray[np.str_]:
 
 
 def _text(draw: Draw, size: int, seed: int) -> bytes:
-    """Lines of 8 to 16 words with Zipf frequencies."""
+    """Return lines of 8 to 16 words with Zipf frequencies."""
     words = vocabulary_cached(seed)
     ranks = np.arange(1, WORDS + 1, dtype=np.float64) ** -ZIPF
     edges = np.cumsum(ranks / ranks.sum())
@@ -76,7 +79,7 @@ _VOCABULARIES: dict[int, NDArray[np.str_]] = {}
 
 
 def vocabulary_cached(seed: int) -> NDArray[np.str_]:
-    """`vocabulary`, made once a process (it takes a second)."""
+    """Return `vocabulary`, computed once per process (it takes a second)."""
     if seed not in _VOCABULARIES:
         _VOCABULARIES.clear()
         _VOCABULARIES[seed] = vocabulary(seed)
@@ -84,7 +87,7 @@ def vocabulary_cached(seed: int) -> NDArray[np.str_]:
 
 
 def _rows(size: int, per_row: int, make: Callable[[int], str]) -> bytes:
-    """Lines of text up to a size: ``make(n)`` gives n lines."""
+    """Return lines of text up to a size: ``make(n)`` gives n lines."""
     return make(max(size // per_row, 1)).encode()
 
 
@@ -95,7 +98,7 @@ def _join(*columns: NDArray[np.generic]) -> str:
 
 
 def _rankings(draw: Draw, size: int, seed: int) -> bytes:
-    """pageRank, pageURL, avgDuration: ranks exponential, so that selections by rank take any part."""
+    """Make pageRank, pageURL, avgDuration: exponential ranks, so that selections by rank can take any fraction."""
 
     def make(n: int) -> str:
         ranks = np.minimum(draw.exponential(30, n).astype(int) + 1, 10_000)
@@ -106,7 +109,7 @@ def _rankings(draw: Draw, size: int, seed: int) -> bytes:
 
 
 def _uservisits(draw: Draw, size: int, seed: int) -> bytes:
-    """sourceIP, destURL (as in rankings), visitDate, adRevenue, userAgent, countryCode, languageCode, word, seconds."""
+    """Make sourceIP, destURL (as in rankings), visitDate, adRevenue, agent, country, language, word, seconds."""
     words = vocabulary_cached(seed)
 
     def make(n: int) -> str:
@@ -114,7 +117,7 @@ def _uservisits(draw: Draw, size: int, seed: int) -> bytes:
         address = bytes_of[:, 0]
         for column in range(1, 4):
             address = np.char.add(np.char.add(address, "."), bytes_of[:, column])
-        # Visits fall on popular pages: the square of a uniform number.
+        # Popular pages get more visits: the square of a uniform number.
         pages = (draw.random(n) ** 2 * PAGES).astype(int)
         revenue = np.round(draw.random(n), 4)
         where = draw.integers(0, len(_COUNTRIES), n)
@@ -134,7 +137,7 @@ def _uservisits(draw: Draw, size: int, seed: int) -> bytes:
 
 
 def _movies(draw: Draw, size: int, seed: int) -> bytes:
-    """PUMA's form, a line a movie: ``movie:user_rating,user_rating,...``; ratings 1 to 5."""
+    """Make PUMA's format, one line per movie: ``movie:user_rating,user_rating,...``; ratings 1 to 5."""
 
     def make(n: int) -> str:
         lines = []
@@ -152,7 +155,7 @@ def _movies(draw: Draw, size: int, seed: int) -> bytes:
 
 
 def _tera(draw: Draw, size: int, seed: int) -> bytes:
-    """TeraGen's records: 10 random bytes of key, 88 of value, CR LF; 100 bytes each."""
+    """Make TeraGen's records: 10 random bytes of key, 88 of value, CR LF; 100 bytes each."""
     count = max(size // 100, 1)
     record = np.empty((count, 100), np.uint8)
     record[:, :10] = draw.integers(0, 256, (count, 10), dtype=np.uint8)
@@ -162,12 +165,12 @@ def _tera(draw: Draw, size: int, seed: int) -> bytes:
 
 
 def centres_of(seed: int) -> NDArray[np.float64]:
-    """The centres around which the points of a seed lie, (CLUSTERS, DIMENSIONS)."""
+    """Return the centres of a seed's points, (CLUSTERS, DIMENSIONS)."""
     return Generator(Philox(key=[(seed << 8) ^ 0xFE, 0])).uniform(-100, 100, (CLUSTERS, DIMENSIONS))
 
 
 def _points(draw: Draw, size: int, seed: int) -> bytes:
-    """Points around `CLUSTERS` centres in `DIMENSIONS` dimensions, separated by spaces; for k-means."""
+    """Make points around `CLUSTERS` centres in `DIMENSIONS` dimensions, separated by spaces, for k-means."""
     centres = centres_of(seed)
 
     def make(n: int) -> str:
@@ -178,7 +181,7 @@ def _points(draw: Draw, size: int, seed: int) -> bytes:
 
 
 def _ratings(draw: Draw, size: int, seed: int) -> bytes:
-    """user, item, rating from a hidden model of rank 5, so that ALS has something to find."""
+    """Make user, item, rating from a hidden model of rank 5, which ALS can find."""
     hidden = Generator(Philox(key=[(seed << 8) ^ 0xFD, 0]))
     users, items = hidden.normal(0, 1, (5000, 5)), hidden.normal(0, 1, (2000, 5))
 
@@ -192,7 +195,7 @@ def _ratings(draw: Draw, size: int, seed: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of data set: how its files are called and what they are for."""
+    """A kind of data set: the names of its files and their purpose."""
 
     name: str
     suffix: str
@@ -216,5 +219,5 @@ _CODES = {name: code for code, name in enumerate(KINDS, start=1)}
 
 
 def part_bytes(kind: str, seed: int, part: int, size: int) -> bytes:
-    """The bytes of one part of about ``size`` bytes (whole lines or records)."""
+    """Return the bytes of one part of about ``size`` bytes (whole lines or records)."""
     return KINDS[kind].make(_generator(kind, seed, part), size, seed)

@@ -1,4 +1,4 @@
-"""Where a data set lies: a folder of this machine (or a shared one), or a folder in HDFS."""
+"""The location of a data set: a folder of this machine (or a shared one), or a folder in HDFS."""
 
 from __future__ import annotations
 
@@ -26,46 +26,46 @@ _PIECE_BYTES = 1 << 20
 
 
 class Target(ABC):
-    """Where a data set goes. Files are named relative to it; a name may have a folder before it (``a/b``).
+    """The location of a data set. File names are relative to it and may include a folder (``a/b``).
 
-    Every method raises InputError for what the place refuses.
+    Every method raises InputError if the location refuses.
     """
 
     name: str
 
     @abstractmethod
     def exists(self) -> bool:
-        """Whether something is there."""
+        """Return whether it exists."""
 
     @abstractmethod
     def pieces(self, name: str) -> Iterator[bytes]:
-        """A file's bytes, piece by piece. FileNotFoundError when there is none."""
+        """Yield a file's bytes, piece by piece. Raises FileNotFoundError if there is none."""
 
     @abstractmethod
     def write(self, name: str, content: bytes | Path) -> None:
-        """Put a file there, whole or not at all. Its content is given, or it is that of a file on this machine."""
+        """Write a file atomically, from given content or from a file of this machine."""
 
     @abstractmethod
     def size(self, name: str) -> int | None:
-        """A file's bytes; None when there is none."""
+        """Return a file's size in bytes; None if there is none."""
 
     @abstractmethod
     def sizes(self) -> dict[str, int]:
-        """Bytes of the files that lie directly in it, in order of their names; empty when it is not there."""
+        """Return the sizes of the files directly in it, by name; empty if it does not exist."""
 
     @abstractmethod
     def tidy(self, names: Collection[str]) -> None:
-        """Removes what writes of these files left that were killed, where that can be told from what is written."""
+        """Remove leftovers of killed writers of these files, if they can be distinguished from files being written."""
 
     def read(self, name: str) -> bytes | None:
-        """A file's bytes; None when there is none."""
+        """Return a file's bytes; None if there is none."""
         try:
             return b"".join(self.pieces(name))
         except FileNotFoundError:
             return None
 
     def sha256(self, name: str) -> str | None:
-        """A file's checksum, the file never whole in memory; None when there is none."""
+        """Return a file's checksum without holding it in memory; None if there is none."""
         digest = hashlib.sha256()
         try:
             for piece in self.pieces(name):
@@ -76,7 +76,7 @@ class Target(ABC):
 
     @contextlib.contextmanager
     def local(self, name: str) -> Iterator[Path]:
-        """A file as one of this machine, for as long as it is needed. InputError when there is none."""
+        """Provide a file as a local one for the duration of the context. Raises InputError if there is none."""
         with tempfile.TemporaryDirectory(prefix="yarnfair-data-") as folder:
             copy = Path(folder) / posixpath.basename(name)
             try:
@@ -139,7 +139,7 @@ class FolderTarget(Target):
             found = re.fullmatch(r"\.(.+)\.[a-z0-9_]{8}", name)
             if found is None or found[1] not in names:
                 continue
-            # Whoever writes one holds its lock until it has its name.
+            # A writer holds the file's lock until the file has its final name.
             with contextlib.suppress(OSError), (self.folder / name).open("r+b") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 (self.folder / name).unlink()
@@ -164,7 +164,7 @@ class FolderTarget(Target):
                     os.replace(temporary, place)
         finally:
             if temporary:
-                # A leftover is swept by the next writer.
+                # The next writer removes leftovers.
                 with contextlib.suppress(OSError):
                     os.unlink(temporary)
 
@@ -178,7 +178,7 @@ class FolderTarget(Target):
 
 @dataclass(frozen=True)
 class HdfsTarget(Target):
-    """A folder in HDFS, by WebHDFS; whose it is, the user of this process says (or ``webhdfs://USER@...``)."""
+    """A folder in HDFS, by WebHDFS, as the user of this process (or of ``webhdfs://USER@...``)."""
 
     hdfs: WebHdfs
     folder: str
@@ -192,7 +192,7 @@ class HdfsTarget(Target):
         return self.hdfs.status(self.folder) is not None
 
     def path(self, name: str) -> str:
-        """A file's path in HDFS."""
+        """Return a file's path in HDFS."""
         return posixpath.join(self.folder, name)
 
     def pieces(self, name: str) -> Iterator[bytes]:
@@ -219,7 +219,7 @@ class HdfsTarget(Target):
             raise
 
     def tidy(self, names: Collection[str]) -> None:
-        """Nothing: WebHDFS does not say whether a file is still written."""
+        """No-op: WebHDFS cannot tell whether a file is still being written."""
 
     def write(self, name: str, content: bytes | Path) -> None:
         """Write a file: bytes, or the content of a local file."""
@@ -231,13 +231,16 @@ class HdfsTarget(Target):
 
 
 def open_target(text: str, where: str = "--out") -> Target:
-    """A target by its name: a folder, or ``webhdfs://host:port/folder``. CallError, ``where`` names the option."""
+    """Open a location by its name: a folder, or ``webhdfs://host:port/folder``.
+
+    Raises CallError; ``where``: the option.
+    """
     if "://" not in text:
         if not text or "\0" in text:
             raise CallError("no folder given", where=where, hint="give its path")
         return FolderTarget(Path(text))
     try:
-        # A DataNode that writes 16 MiB to a busy disk answers when it is done.
+        # A DataNode that writes 16 MiB to a busy disk answers only when it is done.
         hdfs, folder = open_hdfs(text, HttpOptions(user=getpass.getuser(), read_timeout_s=120.0))
     except CallError as error:
         hint = "give a folder, or webhdfs://host:port/folder with the NameNode's web address"
@@ -246,5 +249,5 @@ def open_target(text: str, where: str = "--out") -> Target:
 
 
 def target_of(place: Path | Target) -> Target:
-    """A folder, however it is named."""
+    """Return the folder as a target."""
     return FolderTarget(place) if isinstance(place, Path) else place

@@ -1,4 +1,4 @@
-"""Engines of programs by name, and every program by its own: one room and one line an engine (`ENGINES`)."""
+"""The engines of programs by name, and every program by name: one package and one line per engine (`ENGINES`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from harness.base.errors import CallError
 from harness.jobs.engines.base import Engine, Program
 
-#: By name: "module:class", imported when asked for.
+#: By name: "module:class", imported on demand.
 ENGINES: dict[str, str] = {
     "mapreduce": "harness.jobs.mapreduce.engine:MapReduce",
     "spark": "harness.jobs.spark.engine:Spark",
@@ -19,28 +19,28 @@ ENGINES: dict[str, str] = {
 
 @functools.cache
 def engine(name: str) -> Engine:
-    """The engine of a name in `ENGINES`."""
+    """Return the engine of a name in `ENGINES`."""
     found: Engine = pkgutil.resolve_name(ENGINES[name])()
     return found
 
 
 def every() -> Mapping[str, Program]:
-    """All programs by name, engine by engine."""
+    """Return all programs by name, engine by engine."""
     return {name: program for one in map(engine, ENGINES) for name, program in one.programs().items()}
 
 
 def groups() -> Mapping[str, tuple[str, ...]]:
-    """What stands for several programs, one after another."""
+    """Return names that mean several programs, one after another."""
     return {name: members for one in map(engine, ENGINES) for name, members in one.groups.items()}
 
 
 def members(name: str) -> tuple[str, ...]:
-    """The programs that a name stands for: a group's, else itself."""
+    """Return the programs of a name: a group's, or else the name itself."""
     return groups().get(name.lower(), (name,))
 
 
 def engine_of(program: str) -> Engine:
-    """The engine of a program. CallError when there is none, or when the name stands for several programs."""
+    """Return the engine of a program. Raises CallError for an unknown name, or a name of several programs."""
     for one in map(engine, ENGINES):
         if program.lower() in one.programs():
             return one
@@ -52,5 +52,5 @@ def engine_of(program: str) -> Engine:
 
 
 def find(name: str) -> Program:
-    """A program by its name. CallError as of `engine_of`."""
+    """Return a program by its name. Raises CallError as `engine_of`."""
     return engine_of(name).programs()[name.lower()]

@@ -1,6 +1,6 @@
-"""What was measured of a program's tasks, whichever engine ran them; what its answer came to.
+"""Measurements of a program's tasks, from any engine, and the check of its answer.
 
-Each engine reads its own masters' histories into `Attempt`s.
+Each engine converts its own AM histories to `Attempt`s.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Attempt:
     node: str
     started_ms: int
     ended_ms: int = 0
-    #: Reduces: when the last map output was there, and when all was merged.
+    #: Reduces only: when the last map output had arrived, and when merging had ended.
     shuffled_ms: int = 0
     merged_ms: int = 0
     outcome: str = "unknown"  # finished, failed, killed
@@ -36,7 +36,7 @@ class Attempt:
         """Return the record of the attempt as a run's tables have it.
 
         ``last_ms``: the history's last moment, which counts as the end of an attempt that was killed with its job;
-        ``asked_ms``: when its master asked for the container. What else preceded its start is not told apart.
+        ``asked_ms``: when its AM asked for the container. Other steps before its start are not distinguished.
         """
         started, ended = self.started_ms, self.ended_ms or max(last_ms, self.started_ms)
         return TaskRecord(
@@ -52,7 +52,7 @@ class Attempt:
         )
 
 
-#: What a line raises that is none of a history, or a damaged one.
+#: Exceptions caused by a line that does not belong to a history, or is damaged.
 NO_EVENT = (
     ValueError,
     KeyError,
@@ -66,16 +66,16 @@ NO_EVENT = (
 
 
 def millis(value: Any) -> int:
-    """A time of a history, milliseconds since 1970. Raises one of `NO_EVENT` for what is none."""
+    """Parse a time of a history, milliseconds since 1970. Raises one of `NO_EVENT`."""
     found = int(value)
-    # Exact as a float, which tables hold.
+    # Exactly representable as a float, for tables.
     if not 0 <= found < 2**53:
         raise ValueError(found)
     return found
 
 
 def attempts_table(attempts: Iterable[Attempt], zero_ms: int) -> pd.DataFrame:
-    """A row an attempt, its times in seconds since ``zero_ms`` (NaN: it did not come so far)."""
+    """Return one row per attempt, with times in seconds since ``zero_ms`` (NaN: it did not get that far)."""
     columns = list(Attempt.__dataclass_fields__)
     table = pd.DataFrame([asdict(attempt) for attempt in attempts], columns=columns)
     for name in [column for column in columns if column.endswith("_ms")]:
@@ -86,7 +86,7 @@ def attempts_table(attempts: Iterable[Attempt], zero_ms: int) -> pd.DataFrame:
 
 
 def summary(attempts: Iterable[Attempt]) -> dict[str, dict[str, float]]:
-    """By kind: how many attempts there were, how many finished, mean and longest time of those in seconds."""
+    """Return, by kind, the numbers of attempts and of finished ones, and their mean and longest time in seconds."""
     result = {}
     every = list(attempts)
     for kind in dict.fromkeys(("map", "reduce", *(attempt.kind for attempt in every))):
@@ -104,7 +104,7 @@ def summary(attempts: Iterable[Attempt]) -> dict[str, dict[str, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``wrong`` None: right. ``records``: lines (TeraSort: records) of the output."""
+    """``wrong`` None: the answer is correct. ``records``: lines (TeraSort: records) of the output."""
 
     records: int
     wrong: str | None = None

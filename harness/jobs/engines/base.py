@@ -1,8 +1,8 @@
-"""What every engine of programs is: MapReduce, Spark, Hive on Tez. No engine lives here.
+"""The base of all engines of programs: MapReduce, Spark, Hive on Tez.
 
-An engine is a subclass of `Engine` in a room of its own and a line in `harness.jobs.engines.ENGINES`. It says which
-programs there are, makes a workload's program into jobs (`Engine.jobs`), and runs them: beside each other in an
-experiment, or one by itself (harness.experiments.real.single).
+An engine is a subclass of `Engine` in its own package, with a line in `harness.jobs.engines.ENGINES`. It lists its
+programs, converts a workload's program to jobs (`Engine.jobs`), and runs them: in parallel in an experiment, or a
+single one (harness.experiments.real.single).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from harness.traces.spec import DataSpec, ProgramSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
-#: Stands where a task's time would: nobody knows it yet.
+#: Placeholder for a task's time that is not known yet.
 UNKNOWN = Duration("constant", value_s=1.0)
-#: What becomes of a workload's answers.
+#: What happens to a workload's answers.
 Answers = Literal["keep", "leave"] | None
 
 
@@ -39,8 +39,8 @@ Answers = Literal["keep", "leave"] | None
 class Program:
     """One program. ``data``: the kinds of data sets that it reads (harness.jobs.data), one folder each, in this order.
 
-    ``settings``: its own settings and their defaults; ``forms``: what a value has to look like, and in words: the first
-    that the default has. A default that has none takes any value.
+    ``settings``: its own settings and their defaults; ``forms``: (pattern of a value, description), of which the first
+    that matches the default applies. If none does, any value is valid.
     """
 
     name: str
@@ -51,7 +51,10 @@ class Program:
     forms: ClassVar[tuple[tuple[re.Pattern[str], str], ...]] = ()
 
     def settings_with(self, given: Mapping[str, str]) -> dict[str, str]:
-        """The settings, those given above the defaults. CallError for an unknown one, or a value of another form."""
+        """Return the defaults updated with the given settings.
+
+        Raises CallError for an unknown one or an invalid value.
+        """
         for name, value in given.items():
             if name not in self.settings:
                 names = ", ".join(self.settings) or "none"
@@ -67,18 +70,21 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """What a workload says for all its programs: the master's container, a task's, when reduces may start."""
+    """A workload's values for all its programs.
+
+    The AM's container, a task's container, and the slow start of reduces.
+    """
 
     am: Resource
     task: Resource
     slow_start: float = 1.0
-    #: ``keep``: answers are checked and kept; ``leave``: neither; None: checked.
+    #: ``keep``: answers are checked and kept; ``leave``: neither; None: only checked.
     answers: Answers = None
 
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """One run of a workload's program. ``count``: numbers of tasks and executors as they are scaled."""
+    """One run of a workload's program. ``count``: converts numbers of tasks and executors to scaled ones."""
 
     program: ProgramSpec
     inputs: tuple[DataSpec, ...]
@@ -95,10 +101,10 @@ class ProgramRun:
 
 @dataclass(frozen=True, slots=True)
 class ProgramJob:
-    """One application of YARN's that computes.
+    """One YARN application that computes.
 
-    ``engine``: its name; ``spec``: what is known of it before it ran. ``step``: which of its program's jobs it is,
-    from 1; ``first``: the id of the program's first one; ``inputs``: data sets, in the order in which they are read.
+    ``engine``: its name; ``spec``: the job as known before its run. ``step``: which of its program's jobs it is, from
+    1; ``first``: the id of the program's first one; ``inputs``: data sets, in the order in which they are read.
     """
 
     engine: str
@@ -119,14 +125,14 @@ class ProgramJob:
         return self.program.application.lower()
 
 
-# --- one by itself ----------------------------------------------------------------------------------------------------
+# --- single programs --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One run of one program. None: as the engine has it. ``output`` is not there yet.
+    """One run of a single program. None: the engine's default. ``output`` must not exist yet.
 
-    ``task_mb``: a task's container, of Spark an executor's; ``am_mb``: the master's. MiB.
+    ``task_mb``: memory of a task's container (in Spark an executor's); ``am_mb``: memory of the AM. MiB.
     """
 
     program: str
@@ -142,7 +148,7 @@ class Request:
     settings: Mapping[str, str] = field(default_factory=dict)
     check: bool = True
     timeout_s: float = 1800.0
-    #: More of the engine's properties.
+    #: Additional properties of the engine.
     properties: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -151,11 +157,11 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A cluster as the programs of a run find it.
+    """The cluster of a run's programs.
 
     ``shared``: a folder that all nodes see; ``data``: folders of this machine, or in HDFS; ``python``: on the nodes;
-    ``tag`` marks the run's applications. ``elsewhere``: the nodes are other machines, though they see the folder.
-    ``output``: where a program that runs by itself writes; ``properties``: more of the engine's.
+    ``tag`` marks the run's applications. ``elsewhere``: whether the nodes are other machines, which still see the
+    folder. ``output``: output folder of a single program; ``properties``: additional ones of the engine.
     """
 
     rest: RestClient
@@ -171,7 +177,7 @@ class Site:
 
     @property
     def folders(self) -> dict[DataSpec, Path]:
-        """The data of this machine."""
+        """Return the data on this machine."""
         return {spec: place for spec, place in self.data.items() if isinstance(place, Path)}
 
 
@@ -182,56 +188,56 @@ class EnginePrograms(ABC):
 
     @abstractmethod
     def prepare(self) -> None:
-        """Puts what is needed where the nodes see it, before anything counts.
+        """Put the needed files where the nodes see them, before the measured time.
 
-        Raises CallError and InputError for what cannot be run, and what asking the ResourceManager raises.
+        Raises CallError and InputError for programs that cannot run, and errors of requests to the ResourceManager.
         """
 
     @abstractmethod
     def submit(self, job_id: str) -> str | None:
         """Submit a job, again if it was submitted before.
 
-        Returns the application's ID, or None where only `taken` will know it.
+        Returns the application's ID, or None if only `taken` will know it.
         """
 
     def taken(self, job_id: str) -> str | None:
-        """The application of a job that was submitted without one; None: not yet.
+        """Return the application of a job that was submitted without one; None: not yet.
 
         Raises RunInvalid for a job that failed before it had one.
         """
         return None
 
     def kill(self) -> None:
-        """Kills what does not carry the run's tag and has not ended."""
+        """Kill unfinished applications without the run's tag."""
         return
 
     @abstractmethod
     def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
-        """What is known of a job's tasks; of one that failed also why. Raises InputError."""
+        """Return what is known of a job's tasks; for a failed job also why. Raises InputError."""
 
     @abstractmethod
     def attempts(self, job_id: str) -> list[Attempt]:
-        """What was measured of a job so far. Raises InputError."""
+        """Return the measurements of a job so far. Raises InputError."""
 
     def why(self, job_id: str, status: AppStatus) -> str:
-        """The reason of a job that failed: what YARN says, and the engine's own records and logs."""
+        """Return why a job failed: YARN's diagnostics, and the engine's own records and logs."""
         said = [f"{self.jobs[job_id].application} failed", told_by_yarn(status)]
-        # The engine may have kept no record; what YARN says is told.
+        # The engine may have no record; YARN's diagnostics are returned.
         with contextlib.suppress(YarnfairError):
             said.append(self.record(job_id, status).why)
         return "; ".join(text for text in said if text)
 
     @abstractmethod
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
-        """A job as it ran, each task with its own time."""
+        """Return a job as it ran, with the time of each task."""
 
     @abstractmethod
     def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
-        """Whether the answer of a job that ended is right; None: this job has none. Raises RunInvalid, InputError."""
+        """Return whether an ended job's answer is correct; None: it has none. Raises RunInvalid, InputError."""
 
     @abstractmethod
     def deliver(self, job_id: str, output: Path | Target) -> None:
-        """Gives what a program that ended well has written to its caller. Raises RunInvalid, InputError."""
+        """Hand a successful program's output to its caller. Raises RunInvalid, InputError."""
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
@@ -239,7 +245,7 @@ class EnginePrograms(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Gives back what the run has taken on this machine and in the cluster's folder."""
+        """Release what the run has taken on this machine and in the cluster's folder."""
 
 
 # --- the engine -------------------------------------------------------------------------------------------------------
@@ -249,32 +255,35 @@ class Engine(ABC):
     """One engine of programs."""
 
     name: ClassVar[str]
-    #: What stands for several programs, one after another.
+    #: Names of several programs, run one after another.
     groups: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    #: What it takes of this machine's memory beside its containers, MiB.
+    #: Memory of this machine that it needs besides its containers, MiB.
     beside_mb: ClassVar[int] = 0
-    #: What a program that runs by itself asks for where nobody says; whether it may read and write HDFS.
+    #: Default sizes of a single program; whether it can read and write HDFS.
     sizes: ClassVar[Sizes] = Sizes()
     uses_hdfs: ClassVar[bool] = False
 
     @abstractmethod
     def programs(self) -> Mapping[str, Program]:
-        """All of them by name."""
+        """Return all programs by name."""
 
     @abstractmethod
     def check(self, program: ProgramSpec, sizing: Sizing) -> None:
-        """Raises CallError for what of a workload's program cannot be run."""
+        """Raise CallError for a workload's program that cannot run."""
 
     @abstractmethod
     def jobs(self, run: ProgramRun) -> list[ProgramJob]:
-        """The jobs of one run of a program, in turn; when the first is submitted is not said yet."""
+        """Return the jobs of one run of a program, in order; the submission of the first is not set yet."""
 
     @abstractmethod
     def load(self, site: Site, jobs: Sequence[ProgramJob]) -> EnginePrograms:
-        """What runs the jobs of a run; not prepared yet. Raises InputError, CallError for a cluster that cannot."""
+        """Return what runs the jobs of a run, not prepared yet.
+
+        Raises InputError, CallError for an unsuitable cluster.
+        """
 
     def sized(self, request: Request) -> tuple[ProgramSpec, Sizing]:
-        """A program that runs by itself as a workload has it. Raises CallError for sizes that cannot be."""
+        """Return a single program in a workload's form. Raises CallError for impossible sizes."""
         sizes = Sizes(
             self.sizes.task_mb if request.task_mb is None else request.task_mb,
             self.sizes.am_mb if request.am_mb is None else request.am_mb,
@@ -291,7 +300,7 @@ class Engine(ABC):
         return program, Sizing(Resource(sizes.am_mb, 1), Resource(sizes.task_mb, 1))
 
     def check_room(self, rest: RestClient, job: ProgramJob) -> None:
-        """Refuses a program by itself that would not fit into the nodes, or into this machine. Raises InputError."""
+        """Refuse a single program that does not fit on the nodes, or on this machine. Raises InputError."""
         sizing = job.sizing
         sizes = Sizes(sizing.task.memory_mb, sizing.am.memory_mb, job.maps, max(job.reduces, 1))
         free = free_mb() if on_this_machine(rest) else None
@@ -299,7 +308,7 @@ class Engine(ABC):
 
 
 def write_answer(output: Path | Target, content: bytes) -> None:
-    """An answer as the file ``answer`` of a new folder. Raises InputError."""
+    """Write an answer as the file ``answer`` of a new folder. Raises InputError."""
     assert isinstance(output, Path)
     with writing(output):
         output.mkdir(parents=True)

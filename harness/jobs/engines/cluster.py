@@ -1,4 +1,4 @@
-"""What any engine asks of a cluster before and after a program: its configuration, room for it, the end of a log."""
+"""What every engine needs of a cluster before and after a program: its configuration, room, the end of a log."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.rest import RestClient
 
 _LOG_LINES = 8
-#: Stack frames, log4j's own complaints, and what a NodeManager writes around a log.
+#: Patterns of stack frames, log4j's own complaints, and lines that a NodeManager writes around a log.
 _NOT_SAID = ("at ", "log4j:", "SLF4J", "...", "***", "====", "Container: container_", "End of LogType", "Log")
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """What a job asks for. Memory in MiB."""
+    """Sizes of a job's containers. Memory in MiB."""
 
     task_mb: int = 512
     am_mb: int = 512
@@ -30,7 +30,7 @@ class Sizes:
 
 
 def running_nodes(rest: RestClient) -> list[NodeStatus]:
-    """The nodes that run. InputError where none does."""
+    """Return the running nodes. Raises InputError if there are none."""
     nodes = [node for node in rest.nodes() if node.state == "RUNNING"]
     if not nodes:
         raise InputError("no node is RUNNING", where=rest.http.current, hint="ask `yarnfair cluster doctor`")
@@ -38,14 +38,16 @@ def running_nodes(rest: RestClient) -> list[NodeStatus]:
 
 
 def told_by_yarn(app: AppStatus) -> str:
-    """What the ResourceManager says of an application that failed."""
+    """Return the ResourceManager's diagnostics of a failed application."""
     return f"{app.id} {app.final_status}: {' '.join(app.diagnostics.split())[:300] or 'no reason given'}"
 
 
 def check_memory(sizes: Sizes, rest: RestClient, *, free_mb: int | None) -> None:
-    """Refuses what would not fit. ``free_mb``: what the machine has, where the nodes are it; None: they are others.
+    """Refuse programs that do not fit.
 
-    Raises InputError: a container larger than any node's, or less memory than what runs at once really takes.
+    ``free_mb``: free memory of this machine if it runs the nodes; None: it does not.
+
+    Raises InputError for a container larger than any node, or less memory than the concurrent containers need.
     """
     nodes, where = running_nodes(rest), rest.http.current
     largest = max(node.total.memory_mb for node in nodes)
@@ -72,7 +74,7 @@ def check_memory(sizes: Sizes, rest: RestClient, *, free_mb: int | None) -> None
 
 
 def on_this_machine(rest: RestClient) -> bool:
-    """Whether the ResourceManager's address is this machine's loopback."""
+    """Return whether the ResourceManager's address is this machine's loopback."""
     return (urlsplit(rest.http.current).hostname or "") in ("127.0.0.1", "localhost", "::1")
 
 
@@ -87,10 +89,10 @@ def told_of(attempt: Attempt) -> str:
 
 
 def container_log(attempt: Attempt) -> str:
-    """The end of an attempt's error log, from its node while that has it; else nothing."""
+    """Return the end of an attempt's error log, from its node if that still has it; otherwise nothing."""
     import requests
 
-    # A log is an addition to a reason: its node may be down.
+    # A log is an addition to a reason, and its node may be down.
     with contextlib.suppress(requests.RequestException):
         url = f"http://{attempt.node}/ws/v1/node/containerlogs/{attempt.container}/stderr"
         answer = requests.get(url, params={"size": "-4000"}, headers={"Accept": "text/plain"}, timeout=5)
@@ -100,7 +102,7 @@ def container_log(attempt: Attempt) -> str:
 
 
 def last_lines(text: str, count: int = _LOG_LINES) -> list[str]:
-    """A log's last lines that say something: no blank ones, no stack frames, none of log4j's own complaints."""
+    """Return a log's last informative lines, without blank ones, stack frames and log4j's own complaints."""
     kept = []
     for line in text.splitlines():
         line = line.strip()

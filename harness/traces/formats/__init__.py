@@ -1,4 +1,4 @@
-"""The formats that can be read, in one table, and those that are recognised and refused by name.
+"""The table of readable formats, and of formats that are recognised and refused by name.
 
 A reader is one module with a class that has what `TraceFormat` declares, entered in `FORMATS`.
 """
@@ -27,7 +27,7 @@ from harness.traces.formats.swf import Swf
 from harness.traces.formats.wta import Wta
 
 _SPARK = SparkEventLog()
-#: Readers, asked in this order.
+#: Readers, tried in this order.
 FORMATS: tuple[TraceFormat, ...] = (
     JobHistory(),
     _SPARK,
@@ -44,13 +44,13 @@ FORMATS: tuple[TraceFormat, ...] = (
     Swf(),
 )
 
-#: How much of a file decides what it is.
+#: Number of bytes of a file by which its format is recognised.
 HEAD_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A format that is recognised and not read: what it is, by which first bytes, and what to do."""
+    """A format that is recognised but not read: its name, its first bytes, and a hint."""
 
     what: str
     recognises: Callable[[bytes], bool]
@@ -62,7 +62,7 @@ def _starts(*magics: bytes) -> Callable[[bytes], bool]:
 
 
 def _csv(head: bytes) -> bool:
-    """A table with a comma, semicolon or tabulator in every line, and no braces."""
+    """Return whether every line has a comma, semicolon or tabulator, and no braces."""
     lines = [line for line in head.decode("latin-1").splitlines() if line.strip()][:20]
     if not lines or any(line.lstrip().startswith(("{", "[", "<", ";")) for line in lines):
         return False
@@ -76,7 +76,7 @@ _WRITE_OURS = "write its jobs as lines of a trace (docs/reference/trace.md has a
 _UNPACK = "unpack it: "
 _AGAIN = "fetch it again"
 
-#: What is packed in a way that nobody here unpacks, or so damaged that nothing can be unpacked, by its first bytes.
+#: Files in an unsupported compression, or too damaged to unpack, by their first bytes.
 _COMPRESSED: tuple[Unreadable, ...] = (
     Unreadable("compressed by gzip, and damaged from its beginning on", _starts(b"\x1f\x8b"), _AGAIN),
     Unreadable("compressed by bzip2, and damaged from its beginning on", _starts(b"BZh"), _AGAIN),
@@ -99,7 +99,7 @@ _COMPRESSED: tuple[Unreadable, ...] = (
     Unreadable("a parquet file", _starts(b"PAR1"), _WRITE_OURS),
     Unreadable("an Avro container file", _starts(b"Obj\x01"), _WRITE_OURS),
 )
-#: Formats by their first bytes, asked in this order.
+#: Formats by their first bytes, tried in this order.
 UNREADABLE: tuple[Unreadable, ...] = (
     *_COMPRESSED,
     Unreadable(
@@ -131,12 +131,12 @@ UNREADABLE: tuple[Unreadable, ...] = (
 
 
 def head_of(path: Path) -> bytes:
-    """The first bytes of a file, unpacked where `compressed` can; none of a folder."""
+    """Return the first bytes of a file, unpacked if `compressed` supports it; none for a folder."""
     return b"" if path.is_dir() else plain_head(path, HEAD_BYTES)
 
 
 def format_of(path: Path, head: bytes) -> TraceFormat | Unreadable | None:
-    """The reader of a file or folder, or what it is that no reader reads; None where it is not recognised."""
+    """Return the reader of a file or folder, or the unreadable format; None if it is not recognised."""
     compressed = next((one for one in _COMPRESSED if head and one.recognises(head)), None)
     if compressed is not None:
         return _SPARK if _SPARK.recognises(path, head) else compressed

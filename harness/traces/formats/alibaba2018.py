@@ -42,7 +42,7 @@ from harness.traces.formats.tables import (
     whole,
 )
 
-#: The trace's memory is in per cent of its largest machine, whose size is not published.
+#: The trace gives memory in per cent of its largest machine, whose size is not published.
 MACHINE_MB = 262_144
 #: 100 is one core, as the schema says.
 CPU_UNIT = 100.0
@@ -73,7 +73,7 @@ MACHINES = Table(
 )
 ORPHANS = "instances of tasks that batch_task does not have"
 NOT_LISTED = "instances that batch_task counts and batch_instance does not list"
-#: ``R4_2_3``: the fourth task, which waits for the second and the third. ``task_...`` waits for none.
+#: ``R4_2_3``: the fourth task, which waits for the second and the third. ``task_...`` has no predecessors.
 _ORDERED = re.compile(r"[A-Za-z]+(\d{1,9})((?:_\d{1,9})*)(?:_.*)?")
 
 
@@ -89,7 +89,7 @@ class _Task:
     vcores: int
 
     def span(self) -> tuple[float, float] | None:
-        """From when to when its instances ran; None where that is not known."""
+        """Return when its instances began and ended; None if unknown."""
         if self.begin_s is None or self.end_s is None or self.end_s < self.begin_s:
             return None
         return self.begin_s, self.end_s
@@ -99,9 +99,9 @@ class _Task:
 class _Job:
     where: str
     tasks: list[_Task] = field(default_factory=list)
-    #: By task: of each instance that is listed its name and times.
+    #: By task: name and times of each listed instance.
     instances: dict[str, list[tuple[str, float, float]]] = field(default_factory=dict)
-    #: By task: of each instance that is listed with times that cannot be, its name and why.
+    #: By task: name of each listed instance with impossible times, and the reason.
     untimed: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     records: int = 0
 
@@ -144,7 +144,7 @@ class Alibaba2018(TableReader):
         joined: list[str] = []
         without_instances = 0
         while jobs:
-            # One after another: what a job was made of is not held longer than it has to be.
+            # Jobs are processed one after another, so that their input is freed as early as possible.
             name, job = jobs.popitem()
             kept = collector.add(job.records, job.where, partial(_timed, name, job, assumed, collector, joined))
             if kept and INSTANCES.name in files:
@@ -207,7 +207,7 @@ def _task_of(fields: Fields, assumed: Assumptions) -> tuple[str, _Task]:
         assumed.memory_mb or 1024,
         assumed.vcores or 1,
     )
-    # 0: before or after the time of the trace.
+    # 0: before or after the time range of the trace.
     begin_s, end_s = number(fields, "start_time") or None, number(fields, "end_time") or None
     return job, _Task(text(fields, "task_name"), instances, begin_s, end_s, memory_mb, vcores)
 
@@ -225,7 +225,7 @@ def _read_instances(file: TableFile, collector: Collector, jobs: dict[str, _Job]
         if job is None:
             collector.leave_out("instances of jobs that batch_task does not have", Totals(records=1), row.where)
             continue
-        # Whether its job is wanted at all is not known yet: whatever becomes of the row, it is counted with its job.
+        # It is not known yet whether the job is wanted at all: in any case, the row is counted with its job.
         job.records += 1
         task, name = text(row.fields, "task_name"), text(row.fields, "instance_name")
         if begin_s is None or end_s is None or end_s < begin_s:
@@ -265,7 +265,7 @@ def _counted(machines: Mapping[str, tuple[int, int]]) -> dict[tuple[int, int], i
 
 
 def _submitted_s(job: _Job) -> float | None:
-    """When the first of its tasks began; of one of which nothing can be played, as far as it is known."""
+    """Return when the first task began; for a job without usable tasks, as far as it is known."""
     begin_s = [first for task in job.tasks for _, first, _ in job.instances.get(task.name, ())]
     for task in job.tasks:
         if task.name not in job.instances and task.instances and (span := task.span()) is not None:
@@ -274,10 +274,10 @@ def _submitted_s(job: _Job) -> float | None:
 
 
 def _leave_out_instances(job: _Job, collector: Collector) -> None:
-    """Count the instances that batch_instance lists and that cannot be played, and those that it does not list."""
+    """Count listed instances that are unusable, and instances that batch_instance does not list."""
     known = {task.name for task in job.tasks}
     for name in sorted({*job.instances, *job.untimed} - known):
-        # The row of their task could not be read: their size is not known.
+        # The row of their task was unreadable, so their size is unknown.
         held_ms = sum(round(1000 * (last - first)) for _, first, last in job.instances.get(name, ()))
         listed = [one for one, *_ in (*job.instances.get(name, ()), *job.untimed.get(name, ()))]
         orphans = Totals(tasks=len(set(listed)), attempts=len(listed), container_ms=held_ms)
@@ -311,7 +311,7 @@ def _timed(name: str, job: _Job, assumed: Assumptions, collector: Collector, joi
             retry_of: list[int | None] = []
             ordered = sorted(listed, key=lambda one: one[1])
             for at, (instance, _, _) in enumerate(ordered):
-                # The same instance again, after its first attempt had ended: a repetition; beside it: a copy.
+                # The same instance again: after the end of its first attempt it is a retry, before that a copy.
                 before = chains.get(instance)
                 retry_of.append(before if before is not None and ordered[before][2] <= ordered[at][1] else None)
                 chains[instance] = at
@@ -360,7 +360,7 @@ def _timed(name: str, job: _Job, assumed: Assumptions, collector: Collector, joi
 
 
 def _parents(name: str, numbered: Mapping[str, str]) -> frozenset[str]:
-    """The tasks that one of this name waits for, among those of its job by their numbers."""
+    """Return the tasks that a task of this name waits for, among those of its job by number."""
     match = _ORDERED.fullmatch(name)
     if match is None or name.startswith("task_"):
         return frozenset()

@@ -73,7 +73,7 @@ WITHOUT_GPU = "containers without a GPU, which hold nothing where vcores stand f
 
 
 def machines_without_gpu(count: int) -> list[str]:
-    """What is assumed of machines that have no vcore because vcores stand for GPUs."""
+    """Describe the assumption about machines without vcores, because vcores stand for GPUs."""
     return [f"machines without a GPU are left out ({count:,})"] if count else []
 
 
@@ -90,7 +90,7 @@ class _Task:
     has_gpu: bool
 
     def why_not(self, assumed: Assumptions) -> str:
-        """Why its instances are left out; '' where they are played."""
+        """Explain why its instances are left out; '' if they are used."""
         if assumed.gpus_as_vcores and not self.has_gpu:
             return WITHOUT_GPU
         if self.begin_s is None:
@@ -132,7 +132,7 @@ class AlibabaGpu2020(TableReader):
     layout = (TASKS, JOBS, MACHINES)
 
     def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
-        """Read the tables. Memory: one entry a row of ``pai_task_table``."""
+        """Read the tables. Memory: one entry per row of ``pai_task_table``."""
         files = files_by_table(paths, self.layout, self.name)
         collector = Collector()
         broken: list[str] = []
@@ -237,7 +237,7 @@ def _add_task(job: _Job, fields: Fields, assumed: Assumptions) -> None:
 def _timed(
     name: str, job: _Job, queue: str, assumed: Assumptions, collector: Collector, joined: list[str]
 ) -> TimedJob | str:
-    # Of a job of which nothing is played, what is known of its tasks says whether it is wanted.
+    # For a job without usable tasks, the known task data decide whether it is wanted.
     played = [task for task in job.tasks if not task.why_not(assumed)] or job.tasks
     begun_s = [task.begin_s for task in played if task.begin_s is not None]
     known_s = [*begun_s, *([] if job.submitted_s is None else [job.submitted_s])]

@@ -3,9 +3,8 @@
 As ``org.apache.hadoop.mapreduce.jobhistory.EventWriter`` writes them: a line that says ``Avro-Binary``, a line with the
 events' schema, then one event after another with nothing between them. No I/O.
 
-Hadoop's own reader ends at the first damage. This one goes on where the next event begins: an event begins with the
-index of its type, the index of its record and the id of a job, a task or a master, a sequence of bytes that hardly
-stands anywhere else.
+Hadoop's own reader stops at the first damage. This one continues at the next event: an event begins with the index of
+its type, the index of its record and the id of a job, a task or an AM, a byte sequence that hardly occurs elsewhere.
 """
 
 from __future__ import annotations
@@ -21,16 +20,16 @@ from harness.base.errors import InputError
 
 #: The first line of such a file.
 BINARY = b"Avro-Binary"
-#: Of a file with more damage than this the rest is left out: each place is looked for anew.
+#: With more damage than this, the rest of a file is left out, because each damaged place requires a search.
 MOST_DAMAGED = 100
-#: No schema of Hadoop's has more than 300 parts. One of more could keep a reader busy with few bytes.
+#: No schema of Hadoop's has more than 300 parts; a larger one could keep a reader busy with few bytes.
 _MOST_PARTS = 10_000
 _LEAST_BYTES = {"null": 0, "boolean": 1, "int": 1, "long": 1, "float": 4, "double": 8, "bytes": 1, "string": 1}
 
 
 @dataclass(frozen=True, slots=True)
 class AvroEvent:
-    """One event. ``at`` is its first byte in the file; ``fields`` is None where it cannot be read."""
+    """One event. ``at`` is the offset of its first byte in the file; ``fields`` is None if it is unreadable."""
 
     at: int
     record: str
@@ -43,9 +42,9 @@ def avro_events(data: bytes) -> Iterator[AvroEvent]:
     Raises
     ------
     InputError
-        When the schema in the second line cannot be read: without it nothing can.
+        The schema in the second line is unreadable; without it no event can be read.
     """
-    # Only who reads such a file waits for it to be imported.
+    # Imported only when such a file is read.
     from fastavro import schemaless_reader
 
     first = data.find(b"\n") + 1
@@ -67,7 +66,7 @@ def avro_events(data: bytes) -> Iterator[AvroEvent]:
         else:
             end = stream.tell()
         whole = isinstance(record, str) and isinstance(fields, dict) and end > at
-        # Where no event follows, the bytes of this one may be those of several: it then has the head of another in it.
+        # If no event follows, these bytes may contain several events, which shows in the head of another one inside.
         if whole and end < len(data) and not head.match(data, end):
             whole = head.search(data, at + 1, end) is None
         if whole:
@@ -81,7 +80,7 @@ def avro_events(data: bytes) -> Iterator[AvroEvent]:
 
 
 def _schema(line: bytes) -> tuple[Any, re.Pattern[bytes]]:
-    """The events' schema, and what an event begins with."""
+    """Return the schema of the events, and the bytes with which an event begins."""
     from fastavro import parse_schema
     from fastavro.schema import SchemaParseException
 
@@ -100,17 +99,17 @@ def _schema(line: bytes) -> tuple[Any, re.Pattern[bytes]]:
 
 
 def _head(symbols: int, records: int) -> re.Pattern[bytes]:
-    """The first bytes of an event: two indices and the length of an id, whole numbers as Avro writes them, and it."""
+    """Return the first bytes of an event: two indices and the length of an id, as Avro integers, and the id."""
     index = [b"[" + b"".join(re.escape(bytes([2 * n])) for n in range(min(count, 64))) + b"]"
              for count in (symbols, records, 64)]  # fmt: skip
     return re.compile(b"".join(index) + rb"(?:job|task|appattempt)_[0-9]", re.DOTALL)
 
 
 def _measured(schema: object, names: dict[str, tuple[int, int]]) -> tuple[int, int]:
-    """How many bytes a value of this schema has at least, and how many parts it is made of.
+    """Return the minimum number of bytes of a value of this schema, and the number of its parts.
 
-    Raises ValueError for what no finite file could hold, or what would be long to read however small the file: a record
-    in itself, lists whose items have no bytes.
+    Raises ValueError for schemas without finite values, or with values that take long to read from a tiny file: a
+    record that contains itself, or lists with items of no bytes.
     """
     if isinstance(schema, str):
         if schema in _LEAST_BYTES:

@@ -1,4 +1,4 @@
-"""What a reader of a format answers, and the interface of a reader."""
+"""The result of a reader of a format, and the interface of a reader."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from harness.traces.accounting import DUPLICATE, UNREADABLE, Account, Totals, co
 from harness.traces.recorded import JobLine, NodeLine, full_name
 from harness.traces.spec import DelaysSpec, MasterSpec
 
-#: A clock's milliseconds beyond it are no time since 1970 (the year 5138).
+#: Larger clock values in milliseconds are no times since 1970 (the year 5138).
 LATEST_MS = 100_000_000_000_000
-#: What a container may hold, in MiB (16 TiB): no node has more, and one slip of the pen would size all nodes.
+#: Maximum container size in MiB (16 TiB): no node has more, and a single wrong value would determine all node sizes.
 MOST_MB = 1 << 24
-#: The tasks of all jobs of a trace: each has a place in memory and in the file that is written (some 80 bytes of both).
+#: Maximum number of tasks of a trace: each takes some 80 bytes in memory and in the written file.
 MOST_TASKS = 10_000_000
-#: Reasons that a trace lists; what is bad in still other ways is counted together.
+#: Maximum number of listed reasons; other problems are counted together.
 _MOST_REASONS = 100
-#: As an experiment file has them.
+#: As in an experiment file.
 _QUEUE_NAME = re.compile(f"[^{BAD_IN_NAME}]{{1,100}}")
 
 
@@ -38,13 +38,13 @@ class TimedJob:
     Attributes
     ----------
     submitted_ms : int
-        When it was submitted, by the trace's own clock.
+        Its submission, by the trace's own clock.
     line : JobLine
         The job, with ``submit_s`` 0.
     tasks : int
-        How many tasks its attempts belong to.
+        Number of tasks to which its attempts belong.
     records : int
-        How many records of the file it was made of.
+        Number of records of the file from which it was made.
     """
 
     submitted_ms: int
@@ -53,14 +53,14 @@ class TimedJob:
     records: int = 1
 
     def totals(self) -> Totals:
-        """What it counts for in the account."""
+        """Return its contribution to the account."""
         attempts = sum(len(stage.tasks_s) for stage in self.line.stages)
         return Totals(self.records, 1, self.tasks, attempts, container_ms(self.line))
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A trace as a reader understood it.
+    """The result of reading a trace.
 
     Attributes
     ----------
@@ -71,19 +71,19 @@ class Reading:
     account : Account
         What was read, kept and left out.
     nodes : sequence of NodeLine
-        The cluster's nodes, where the trace names them.
+        The cluster's nodes, if the trace names them.
     conf : mapping of str to str
-        The scheduler's settings with which these nodes are played.
+        The scheduler's settings for simulating these nodes.
     capacity : mapping of str to str
-        The Capacity Scheduler's settings, without their prefix, that the jobs need on any nodes.
+        The Capacity Scheduler's settings, without prefix, that the jobs need on any nodes.
     delays : DelaysSpec
-        How soon the masters of these jobs hear and act, on any nodes.
+        The delays of the AMs of these jobs, on any nodes.
     assumed : sequence of str
-        What the trace does not say and what was taken in its place.
+        Assumptions in place of data that the trace lacks.
     assumed_of_nodes : sequence of str
-        The same of ``nodes`` and ``conf``; these are of no account where the user gives other nodes.
+        The same for ``nodes`` and ``conf``; they do not apply if the user gives other nodes.
     unknown : sequence of str
-        What the trace does not say and no verdict can do without.
+        Missing data without which there is no verdict.
     """
 
     format: str
@@ -100,7 +100,7 @@ class Reading:
 
 @runtime_checkable
 class TraceFormat(Protocol):
-    """A reader of one format. ``name``, ``versions``, ``lacks`` and ``assumes`` stand in the table of formats."""
+    """A reader of one format. ``name``, ``versions``, ``lacks`` and ``assumes`` appear in the table of formats."""
 
     name: str
     versions: str
@@ -108,7 +108,7 @@ class TraceFormat(Protocol):
     assumes: str
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether a file with these first bytes, or a folder (no bytes), is of this format."""
+        """Return whether a file with these first bytes, or a folder (no bytes), has this format."""
         ...
 
     def read(self, path: Path) -> Reading:
@@ -118,27 +118,27 @@ class TraceFormat(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Assumptions:
-    """What a user sets where the files of a format do not say; None: as the format assumes of itself.
+    """A user's values for data that a format's files lack; None: the format's own assumption.
 
     Attributes
     ----------
     memory_mb, vcores : int
-        Of a container whose size the files do not give.
+        Size of a container whose size the files do not give.
     am_memory_mb, am_vcores : int
-        Of each job's master. Other systems have none: 0.
+        Size of each job's AM. Other systems have none: 0.
     queue_by : str
-        The field of the files by which jobs are put into queues; ``none``: all into ``root.default``.
+        The field of the files that determines the queue; ``none``: all jobs go to ``root.default``.
     machine_memory_mb, machine_vcores : int
         The machine that the files' normalised sizes are parts of.
     cpu_unit : float
-        How much of the files' CPU figure is one vcore.
+        The value of the files' CPU field that equals one vcore.
     gpus_as_vcores : bool
-        Whether a container has as many vcores as GPUs, instead of its CPUs.
+        Whether a container's vcores are its GPUs instead of its CPUs.
     columns : tuple of str
         The names of the columns of a table without a line of names.
     from_s, until_s : float
-        Only jobs submitted from the one until before the other: seconds of the trace's own clock where it counts from
-        its beginning, else since the first submission.
+        Only use jobs submitted in this half-open range: seconds of the trace's clock if that starts with the trace,
+        else since the first submission.
     """
 
     memory_mb: int | None = None
@@ -155,23 +155,23 @@ class Assumptions:
     until_s: float | None = None
 
     def given(self) -> list[str]:
-        """The fields that the user has set."""
+        """Return the fields that the user has set."""
         return [one.name for one in fields(self) if getattr(self, one.name) is not None]
 
     def master(self) -> MasterSpec:
-        """Return the size of a job's master: what the user has set, else nothing."""
+        """Return the size of a job's AM: the user's value, or else nothing."""
         memory_mb = self.am_memory_mb or 0
         vcores = self.am_vcores if self.am_vcores is not None else int(memory_mb > 0)
         return MasterSpec(memory_mb=memory_mb, vcores=vcores)
 
     def includes(self, submitted_s: float) -> bool:
-        """Whether a job submitted then is among those that the user wants."""
+        """Return whether a job with this submission is in the user's range."""
         return (self.from_s is None or submitted_s >= self.from_s) and (
             self.until_s is None or submitted_s < self.until_s
         )
 
 
-#: What a reader assumes where the user sets nothing.
+#: A reader's assumptions if the user sets nothing.
 NOTHING_SET = Assumptions()
 
 
@@ -184,11 +184,11 @@ class ConvertibleFormat(TraceFormat, Protocol):
     kind : str
         The name for ``yarnfair data convert``.
     tables : sequence of str
-        The tables that it reads, each with whether it must be given.
+        The tables that it reads, each with whether it is required.
     settable : mapping of str to str
-        The fields of `Assumptions` that this format leaves open, each with what is assumed unless it is set.
+        The fields of `Assumptions` that this format leaves open, each with its default assumption.
     queues : sequence of str
-        What ``queue_by`` can be; the first is the default.
+        The values of ``queue_by``; the first is the default.
     """
 
     kind: str
@@ -205,7 +205,7 @@ class ConvertibleFormat(TraceFormat, Protocol):
 class Collector:
     """Gathers jobs and counts what is left out while a reader works.
 
-    ``read`` is counted by the reader independently of what it keeps: `finish` holds one against the other.
+    The reader counts ``read`` independently of what it keeps, and `finish` compares both.
     """
 
     jobs: dict[str, TimedJob] = field(default_factory=dict)
@@ -216,11 +216,11 @@ class Collector:
     tasks: int = 0
 
     def count(self, totals: Totals) -> None:
-        """Count something of the input, whatever becomes of it."""
+        """Count a part of the input, whether or not it is kept."""
         self.read += totals
 
     def leave_out(self, reason: str, totals: Totals, where: str = "") -> None:
-        """Count something of the input that is not kept, with the place of the first of its kind."""
+        """Count a part of the input that is not kept, with the position of the first of its kind."""
         if not any((totals.records, totals.jobs, totals.tasks, totals.attempts)):
             return
         if reason not in self.left_out and len(self.left_out) >= _MOST_REASONS:
@@ -230,7 +230,7 @@ class Collector:
             self.examples.setdefault(reason, where)
 
     def keep(self, job: TimedJob, where: str = "") -> None:
-        """Keep a job; one of the same name is left out."""
+        """Keep a job; a second one of the same name is left out."""
         if job.line.job in self.jobs:
             self.leave_out(DUPLICATE, job.totals(), where)
         else:
@@ -238,9 +238,9 @@ class Collector:
             self.places[job.line.job] = where
 
     def add(self, records: int, where: str, build: Callable[[], TimedJob | str]) -> bool:
-        """Count a job that these records describe, and keep what ``build`` makes of them.
+        """Count a job that these records describe, and keep the result of ``build``.
 
-        ``build`` raises BadRecord, or returns why the job is left out. False where it is not kept.
+        ``build`` raises BadRecord, or returns why the job is left out. Returns False if it is not kept.
         """
         self.count(Totals(jobs=1))
         try:
@@ -257,13 +257,13 @@ class Collector:
         return len(self.jobs) > before
 
     def rest_unread(self, path: Path, lines: int, why: str) -> str:
-        """Count the rest of a file that cannot be read, of which nobody knows how much it is; what is not known."""
+        """Count the unreadable rest of a file, whose size is unknown."""
         self.count(Totals(records=1))
         self.leave_out(f"{UNREADABLE}: the rest of the file ({why})", Totals(records=1), f"{path}:{lines + 1}")
         return f"what stands in {path.name} after line {lines:,} ({why})"
 
     def leave_out_attempts(self, missing: Mapping[str, int], where: str, *, tasks: bool = False) -> None:
-        """Count attempts of a job, by reason, that are not kept; with ``tasks`` each of them was a task of its own."""
+        """Count attempts of a job that are not kept, by reason; with ``tasks`` each of them was a separate task."""
         for reason, count in missing.items():
             totals = Totals(tasks=count if tasks else 0, attempts=count)
             self.count(totals)
@@ -275,7 +275,7 @@ class Collector:
         where: str,
         hint: str = "give a part of the file: the lines before this one, some of the days, or the smaller jobs",
     ) -> None:
-        """Count tasks of a wanted job that a reader is about to list. InputError for more than can be held."""
+        """Count tasks of a wanted job before they are listed. Raises InputError for more than fit in memory."""
         self.tasks += tasks
         if self.tasks > MOST_TASKS:
             raise InputError(
@@ -296,7 +296,7 @@ class Collector:
         assumed_of_nodes: Iterable[str] = (),
         unknown: Iterable[str] = (),
     ) -> Reading:
-        """The reading. Raises AccountingError when something of the input is neither kept nor left out."""
+        """Return the reading. Raises AccountingError if some input is neither kept nor left out."""
         self.settle()
         kept = total(job.totals() for job in self.jobs.values())
         named = {
@@ -319,7 +319,7 @@ class Collector:
         )
 
     def settle(self) -> None:
-        """Leave out the jobs that make no trace together with the others: by their times, then by their queues."""
+        """Leave out jobs that do not form one trace with the others: by their times, then by their queues."""
         self._within_one_span()
         self._in_leaves()
 
@@ -327,7 +327,7 @@ class Collector:
         self.leave_out(f"{UNREADABLE}: {reason}", self.jobs.pop(job).totals(), self.places[job])
 
     def _within_one_span(self) -> None:
-        """Of times that lie further apart than a trace can be long, those stay that most jobs have."""
+        """If times are further apart than a trace can be long, keep the range that most jobs have."""
         longest_ms = round(1000 * LONGEST_S)
         times = sorted(job.submitted_ms for job in self.jobs.values())
         if not times:
@@ -344,7 +344,7 @@ class Collector:
                 self._drop(name, f"ended more than {LONGEST_S:g} s after the first submission")
 
     def _in_leaves(self) -> None:
-        """A queue has jobs or queues below it: of both, the part with fewer jobs is left out."""
+        """A queue has either jobs or child queues: if it has both, the part with fewer jobs is left out."""
         below: Counter[str] = Counter()
         own: dict[str, list[str]] = {}
         for name, job in self.jobs.items():
@@ -352,7 +352,7 @@ class Collector:
         for queue, jobs in own.items():
             for depth in range(1, queue.count(".") + 1):
                 below[queue.rsplit(".", depth)[0]] += len(jobs)
-        # From the top on: what is left out with a queue no longer stands below another.
+        # From the top down: a queue that was left out is no longer a parent of another.
         for queue in sorted(own, key=lambda queue: queue.count(".")):
             if not below[queue] or not own[queue]:
                 continue
@@ -368,7 +368,7 @@ class Collector:
 
 
 def missing_queues(without_queue: int, jobs: int) -> list[str]:
-    """What a trace does not say where at least half of its jobs have no queue; else nothing."""
+    """Return the missing data if at least half of the jobs have no queue; otherwise nothing."""
     return ["the trace names no queue"] if without_queue and 2 * without_queue >= jobs else []
 
 
@@ -377,12 +377,12 @@ class BadRecord(ValueError):
 
 
 def queue_path(queue: str) -> str:
-    """The full path of the queue that a record names.
+    """Return the full path of the queue that a record names.
 
     Raises
     ------
     BadRecord
-        When it is none that can have jobs.
+        The queue cannot have jobs.
     """
     path = full_name(queue)
     if queue == ROOT or not all(_QUEUE_NAME.fullmatch(part) for part in path.split(".")):
@@ -391,7 +391,7 @@ def queue_path(queue: str) -> str:
 
 
 def bad_line(error: ValidationError) -> BadRecord:
-    """Why a job's figures make no line of a trace."""
+    """Explain why a job's figures make no line of a trace."""
     first = error.errors()[0]
     return BadRecord(f"{'.'.join(str(part) for part in first['loc'])}: {first['msg']}")
 
@@ -409,13 +409,12 @@ def timed_job(
     tasks: int,
     records: int = 1,
 ) -> TimedJob:
-    """A MapReduce job of a trace.
+    """Return a MapReduce job of a trace.
 
     Raises
     ------
     BadRecord
-        When the figures make no line of a trace: a queue that cannot be, a name that is too long, times out
-        of range.
+        The figures make no line of a trace: an impossible queue, a name that is too long, times out of range.
     """
     try:
         line = JobLine(

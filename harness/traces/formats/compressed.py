@@ -1,6 +1,6 @@
-"""Files as they are without compression: gzip, bzip2, zstd and lz4 are recognised by their first bytes and unpacked.
+"""Reads compressed files: gzip, bzip2, zstd and lz4 are recognised by their first bytes and unpacked.
 
-Arrow unpacks: it takes files of several members, and raises an error at a stream that is damaged or ends early.
+Arrow unpacks them: it supports files of several members, and raises an error for a damaged or truncated stream.
 """
 
 from __future__ import annotations
@@ -19,26 +19,29 @@ from harness.base.files import open_whole, read_whole, reading
 
 #: First bytes of compressed files, with Arrow's name of the codec.
 MAGICS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
-#: What one line may hold; what is longer is damaged, and a bomb would be one line.
+#: Maximum length of a line; a longer one is damaged or a decompression bomb.
 MAX_LINE_BYTES = 16 << 20
 _CHUNK = 1 << 20
-#: In small parts: of one in which the stream is cut nothing is given.
+#: Read in small parts, because a part in which the stream is cut yields nothing.
 _SMALL = 4096
 
 
 def codec_of(head: bytes) -> str | None:
-    """Arrow's name of the compression of a file with these first bytes; None for none that is unpacked here."""
+    """Return Arrow's name of the compression of a file with these first bytes.
+
+    None if there is none that it unpacks.
+    """
     return next((codec for magic, codec in MAGICS.items() if head.startswith(magic)), None)
 
 
 def unpacked(raw: BinaryIO, codec: str) -> BinaryIO:
-    """A stream of the contents of a compressed one, which it closes with itself; `read_part` reads it."""
+    """Return a stream of the unpacked content; closing it closes the original. Read it with `read_part`."""
     return cast(BinaryIO, pa.CompressedInputStream(pa.PythonFile(raw, mode="r"), codec))
 
 
 @contextlib.contextmanager
 def open_plain(path: Path) -> Iterator[BinaryIO]:
-    """A user's file to be read, unpacked. Raises OSError, also later, where the compressed stream is damaged."""
+    """Open a user's file for reading, unpacked. Raises OSError, also later, if the compressed stream is damaged."""
     with open_whole(path) as raw:
         codec = codec_of(raw.peek(8))
         if codec is None:
@@ -49,7 +52,7 @@ def open_plain(path: Path) -> Iterator[BinaryIO]:
 
 
 def plain_head(path: Path, most: int) -> bytes:
-    """The first bytes of a file, unpacked; as they are where nothing can be unpacked. Raises OSError."""
+    """Return the first bytes of a file, unpacked if possible. Raises OSError."""
     with open_whole(path) as raw:
         head = raw.read(most)
     if codec_of(head) is None:
@@ -63,26 +66,29 @@ def plain_head(path: Path, most: int) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class PlainBytes:
-    """What can be read of a file, unpacked.
+    """The readable part of a file, unpacked.
 
     Attributes
     ----------
     data : bytes
-        From the beginning on.
+        The content from the beginning on.
     broken : str
-        Why the rest of the file cannot be read; empty where it was read to its end.
+        Why the rest of the file is unreadable; empty if it was read to its end.
     """
 
     data: bytes
     broken: str = ""
 
     def text(self, errors: str = "strict") -> str:
-        """As text; a character that is cut is none. Raises UnicodeDecodeError for what is no UTF-8."""
+        """Return the text without a truncated last character. Raises UnicodeDecodeError for invalid UTF-8."""
         return codecs.getincrementaldecoder("utf-8")(errors).decode(self.data, final=not self.broken)
 
 
 def readable_bytes(path: Path, most: int) -> PlainBytes:
-    """What can be read of a user's file, unpacked. Raises OSError, also for nothing, or more than ``most`` bytes."""
+    """Return the readable part of a user's file.
+
+    Raises OSError, also for an empty result or more than ``most`` bytes.
+    """
     with open_whole(path) as raw:
         codec = codec_of(raw.peek(8))
     if codec is None:
@@ -101,7 +107,7 @@ def readable_bytes(path: Path, most: int) -> PlainBytes:
 
 
 def read_part(stream: BinaryIO, most: int = _CHUNK) -> tuple[bytes, str]:
-    """About ``most`` bytes of a stream, and why no more can be read; no bytes and no reason: the end."""
+    """Return about ``most`` bytes of a stream, and why no more can be read; no bytes and no reason: the end."""
     found = bytearray()
     while len(found) < most:
         try:
@@ -115,14 +121,14 @@ def read_part(stream: BinaryIO, most: int = _CHUNK) -> tuple[bytes, str]:
 
 
 class PlainLines:
-    """The lines of a file, unpacked, one after another. Memory holds those of about 1 MiB, or one longer line.
+    """The lines of an unpacked file, one after another. Uses memory for about 1 MiB, or one longer line.
 
     Attributes
     ----------
     broken : str
-        After the last line: why the rest of the file cannot be read; empty where it was read to its end.
+        After the last line: why the rest of the file is unreadable; empty if it was read to its end.
     number : int
-        The number of the line that was given last, from 1 on.
+        The number of the last returned line, from 1 on.
     """
 
     def __init__(self, path: Path) -> None:
@@ -131,7 +137,7 @@ class PlainLines:
         self.number = 0
 
     def __iter__(self) -> Iterator[bytes]:
-        """Each line without its end. Raises InputError where the file cannot be opened."""
+        """Yield each line without its end. Raises InputError if the file cannot be opened."""
         with reading(self.path, "check the path"):
             rest = b""
             with open_plain(self.path) as stream:
@@ -144,7 +150,7 @@ class PlainLines:
                         self.number += 1
                         yield line.removesuffix(b"\r")
                     if broken:
-                        # The beginning of a line that is cut is no record.
+                        # A truncated line is not a record.
                         self.broken = broken
                         return
                     if len(rest) > MAX_LINE_BYTES:

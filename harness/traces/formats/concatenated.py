@@ -1,4 +1,4 @@
-"""Files of JSON objects one after another, of which some may be damaged."""
+"""Reads files of concatenated JSON objects, some of which may be damaged."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from harness.traces.formats.base import Collector
 from harness.traces.formats.compressed import readable_bytes
 from harness.traces.sls import MAX_BYTES
 
-#: Where the next object may begin after a damaged one: a brace at the beginning of a line.
+#: Possible start of the next object after a damaged one: a brace at the beginning of a line.
 _NEXT = re.compile(r"^\{", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class JsonRecord:
-    """One object of a file. ``value`` is None where it cannot be read; ``where`` is FILE:LINE; ``problem`` says why."""
+    """One object of a file.
+
+    ``value`` is None if it is unreadable; ``where`` is FILE:LINE; ``problem`` is the reason.
+    """
 
     where: str
     value: dict[str, Any] | None
@@ -31,9 +34,9 @@ class JsonRecord:
 def damaged_objects(path: Path, collector: Collector, broken: list[str]) -> Iterator[JsonRecord]:
     """Yield each object of a file of concatenated JSON objects, which may be compressed.
 
-    After one that cannot be read it continues at the next line that begins with a brace. Of a compressed file that is
-    cut, what stands before the cut is read; ``broken`` gets a sentence of the rest, which is counted. Raises InputError
-    when the file cannot be read, or has no object at all.
+    After an unreadable object it continues at the next line that begins with a brace. A truncated compressed file is
+    read up to the truncation; ``broken`` gets a sentence about the rest, which is counted. Raises InputError if the
+    file is unreadable, or has no object at all.
     """
     with reading(path, "check the path, or split the file"):
         whole = readable_bytes(path, MAX_BYTES)

@@ -2,7 +2,7 @@
 
 Spark packs a log by one of its codecs (``org.apache.spark.io.CompressionCodec``): zstd's own frames, lz4-java's
 ``LZ4BlockOutputStream`` and snappy-java's ``SnappyOutputStream``. What users have compressed afterwards (gzip, bzip2,
-zstd, lz4's frames) is unpacked as well. The codecs themselves are pyarrow's. What can be read before damage is read: a
+zstd, lz4's frames) is unpacked as well. The codecs themselves are pyarrow's. Content before damage is read, because a
 log that is still being written has no end.
 """
 
@@ -22,26 +22,26 @@ from harness.traces.formats.compressed import codec_of, read_part, unpacked
 
 #: How a log begins that one of Java's own formats packs.
 LZ4, SNAPPY = b"LZ4Block", b"\x82SNAPPY\x00"
-#: Spark's lzf codec (compress-lzf), which no maintained Python library reads.
+#: Spark's lzf codec (compress-lzf), which no maintained Python library supports.
 LZF = b"ZV"
 LZF_REFUSED = "compressed by Spark's lzf codec"
-#: A log's folder, and its parts, since Spark 3.0 (``RollingEventLogFilesWriter``). A part that was compacted stands in
-#: the place of all up to it, without finished jobs and executors that have gone (``BasicEventFilterBuilder``).
+#: A log's folder and its parts, since Spark 3.0 (``RollingEventLogFilesWriter``). A compacted part replaces all parts
+#: up to it, without finished jobs and removed executors (``BasicEventFilterBuilder``).
 ROLLED = "eventlog_v2_"
 _PART = re.compile(r"events_(\d{1,18})_.+?(\.compact)?")
 #: lz4-java's header of a block: the magic, a token, then the sizes and a checksum in little endian.
 _LZ4_HEADER = len(LZ4) + 1 + 12
 _LZ4_STORED, _LZ4_PACKED = 0x10, 0x20
-#: What one block may hold (lz4-java's largest is 32 MiB), and one line.
+#: Maximum size of a block (lz4-java's largest is 32 MiB), and of a line.
 _MOST_BLOCK = 64 << 20
 MOST_LINE = 64 << 20
-#: What one log may unpack to.
+#: Maximum unpacked size of a log.
 _MOST_BYTES = 64 << 30
 _PIECE = 1 << 16
 
 
 class Damaged(Exception):
-    """A packed file that ends too early or holds what its codec cannot have written; what came before is good."""
+    """A packed file is truncated or has invalid content for its codec; what came before is valid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class EventLog:
     files : tuple of Path
         Its files in the order in which they were written.
     refused : str
-        Why it is not read; empty where it is.
+        Why it is not read; empty if it is read.
     compacted : bool
         Spark has dropped the events of finished jobs from it.
     missing : bool
-        Parts are not there.
+        Whether parts are missing.
     """
 
     path: Path
@@ -70,7 +70,7 @@ class EventLog:
 
 
 def log_of(path: Path) -> EventLog:
-    """The log that is a file, or a folder of its parts. A folder without parts has no files."""
+    """Return the log of a file, or of a folder of parts. A folder without parts has no files."""
     if not path.is_dir():
         return EventLog(path, (path,))
     found = [
@@ -81,7 +81,7 @@ def log_of(path: Path) -> EventLog:
     compacted = max((number for number, compact, _ in found if compact), default=-1)
     parts = sorted((number, one) for number, compact, one in found if number > compacted or compact)
     numbers = {number for number, _ in parts if number >= compacted}
-    # Spark numbers from 1 on; it refuses to show a log of which a part is missing.
+    # Spark numbers parts from 1; it refuses to show a log with missing parts.
     first = compacted if compacted >= 0 else 1
     return EventLog(
         path,
@@ -92,27 +92,30 @@ def log_of(path: Path) -> EventLog:
 
 
 def _unpacked_name(name: str) -> str:
-    """A part's name without its codec: ``events_1_app.zstd`` or ``events_1_app.zstd.compact``, also with ``.gz``."""
+    """Return a part's name without its codec.
+
+    ``events_1_app.zstd`` or ``events_1_app.zstd.compact``, also with ``.gz``.
+    """
     name = re.sub(r"\.(gz|bz2|zst)$", "", name)
     return re.sub(r"\.(zstd|lz4|snappy|lzf)(?=$|\.compact$)", "", name)
 
 
 def is_lzf(head: bytes) -> bool:
-    """Whether a file is packed by Spark's lzf codec, which is not read."""
+    """Return whether a file uses Spark's lzf codec, which is not supported."""
     return len(head) > 7 and head.startswith(LZF) and head[2] in (0, 1)
 
 
 def beginning_of(path: Path) -> bytes:
-    """The first 64 KiB of a file, unpacked as far as they can be. Raises OSError.
+    """Return the first 64 KiB of a file, unpacked as far as possible. Raises OSError.
 
-    A packed file is read as far as that takes: the first block of lz4 and snappy may be larger than that.
+    More of a packed file may have to be read, because the first block of lz4 and snappy may be larger.
     """
     with open_whole(path) as stream:
         return _first_of(_unpacked(stream, stream.peek(8)[:8]))
 
 
 def first_bytes(head: bytes) -> bytes:
-    """The first bytes of a log, unpacked as far as they are there; of what is no packed log, the bytes themselves."""
+    """Return the first bytes of a log, unpacked as far as they exist; for a file without compression, its bytes."""
     from io import BytesIO
 
     return _first_of(_unpacked(BytesIO(head), head[:8]))
@@ -136,9 +139,9 @@ def lines_of(path: Path) -> Iterator[bytes | None]:
     Raises
     ------
     Damaged
-        After the last line that can be read, where the file is packed and damaged, or ends too early.
+        Raised after the last readable line of a packed file that is damaged or truncated.
     InputError
-        When the file cannot be read.
+        The file is unreadable.
     """
     with open_whole(path) as stream:
         head = stream.peek(8)[:8]
@@ -177,7 +180,7 @@ def lines_of(path: Path) -> Iterator[bytes | None]:
 
 
 def _unpacked(stream: BinaryIO, head: bytes) -> Iterator[bytes]:
-    """The contents of a file that begins with `head`, piece by piece. Raises Damaged."""
+    """Yield the unpacked content of a file that begins with `head`, piece by piece. Raises Damaged."""
     if (codec := codec_of(head)) is not None:
         return _of_arrow(stream, codec)
     if head.startswith(LZ4):
@@ -247,7 +250,7 @@ def _block(stream: BinaryIO, packed_n: int, plain_n: int) -> bytes:
 
 
 def _snappy_length(block: bytes) -> int:
-    """How long a block of snappy is when unpacked: it begins with that, seven bits a byte, the lowest first."""
+    """Return the unpacked length of a snappy block, which is at its beginning as a varint, lowest bits first."""
     value = 0
     for at, byte in enumerate(block[:5]):
         value |= (byte & 0x7F) << (7 * at)

@@ -41,7 +41,7 @@ from harness.traces.formats.tables import (
     whole,
 )
 
-#: Sizes are parts of the largest machine, whose own is not published.
+#: Sizes are fractions of the largest machine, whose size is not published.
 MACHINE_MB, MACHINE_VCORES = 262_144, 64
 #: A time of 2^63 - 1: after the trace's end.
 _NEVER_US = float(2**63 - 1)
@@ -64,13 +64,13 @@ INSTANCES = Table(
 )
 MACHINES = Table("machine_events", (), frozenset(("time", "type", "machine_id", "switch_id")), headed=True)
 ALLOC_SETS = "alloc sets: reservations, in which jobs run"
-#: Ranges of priorities, as the trace's documentation names them.
+#: Ranges of priorities, as named in the trace's documentation.
 _TIERS = ((99, "free"), (115, "best-effort-batch"), (119, "mid"), (359, "production"))
 
 
 @dataclass(slots=True)
 class _Instance:
-    """Events as (microseconds, order of reading, type); the size asked for first."""
+    """Events as (microseconds, order of reading, type); and the first requested size."""
 
     events: list[tuple[float, int, int]] = field(default_factory=list)
     cpus: float | None = None
@@ -82,7 +82,7 @@ class _Collection:
     where: str
     submitted_us: float | None = None
     enabled_us: float | None = None
-    #: Whether other collections have to finish before it may start.
+    #: Whether other collections must finish before it may start.
     starts_after: bool = False
     user: str = ""
     title: str = ""
@@ -118,7 +118,7 @@ class Google2019(TableReader):
     layout = (COLLECTIONS, INSTANCES, MACHINES)
 
     def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
-        """Read the events. Memory: one entry an event of an instance."""
+        """Read the events. Memory: one entry per event of an instance."""
         files = files_by_table(paths, self.layout, self.name)
         collector = Collector()
         broken: list[str] = []
@@ -160,7 +160,7 @@ class Google2019(TableReader):
         while jobs:
             name, job = jobs.popitem()
             if job.alloc_set:
-                # No jobs: what runs in them asks for its own.
+                # Alloc sets are not jobs: what runs in them requests its own resources.
                 collector.leave_out(ALLOC_SETS, Totals(records=job.records), job.where)
                 continue
             queue = {"tier": _tier(job.priority), "user": job.user}.get(assumed.queue_by or "tier", "")
@@ -219,7 +219,7 @@ class Google2019(TableReader):
 
 
 def _read_event(fields: Fields, where: str, jobs: dict[str, _Collection], order: int, of_instance: bool) -> float:
-    """Enter an event; its time in microseconds. Raises BadRecord."""
+    """Record an event; return its time in microseconds. Raises BadRecord."""
     name = text(fields, "collection_id")
     time_us = number(fields, "time", most=_NEVER_US)
     kind = _event(text(fields, "type"))
@@ -252,7 +252,7 @@ def _read_event(fields: Fields, where: str, jobs: dict[str, _Collection], order:
 
 
 def _event(word: str) -> int:
-    """An event's number, of its number or name. Raises BadRecord."""
+    """Return an event's number from its number or name. Raises BadRecord."""
     if word in _EVENTS:
         return _EVENTS.index(word)
     if word.isascii() and word.isdigit() and len(word) <= 2 and int(word) < len(_EVENTS):
@@ -261,7 +261,7 @@ def _event(word: str) -> int:
 
 
 def _part(fields: Fields, outer: str, name: str) -> float | None:
-    """A size as a part of the largest machine, in any of its columns' spellings. Raises BadRecord."""
+    """Return a size as a fraction of the largest machine, from any spelling of its column. Raises BadRecord."""
     for column in (f"{outer}.{name}", f"{outer}_{name}", name):
         if column_name(column) in fields:
             return number(fields, column, most=1000.0)
@@ -298,7 +298,7 @@ def _timed(
     attempts = [(instance, *_spans(instance, last_us)) for instance in job.instances.values()]
     begin_us = [first for _, spans, _, _ in attempts for first, _ in spans]
     end_us = [last for _, spans, _, _ in attempts for _, last in spans]
-    # What waited for other collections asked for nothing before these had ended.
+    # An instance that waited for other collections requested nothing before these had ended.
     asked_us = job.enabled_us if job.starts_after else job.submitted_us
     known_us = [*begin_us, *([] if asked_us is None else [asked_us])]
     if not known_us and job.submitted_us is not None:
@@ -346,19 +346,19 @@ def _timed(
 
 
 def _spans(instance: _Instance, last_us: float) -> tuple[list[tuple[float, float]], int, int]:
-    """An instance's attempts in microseconds; how many ends have no start; how many attempts were cut by the trace."""
+    """Return an instance's attempts in microseconds, the number of ends without start, and of truncated attempts."""
     spans: list[tuple[float, float]] = []
     begin_us: float | None = None
     no_start = was_cut = 0
     for time_us, _, kind in sorted(instance.events):
         if kind == _SCHEDULE:
-            # A second one without an end between them: the first counts until then.
+            # A second start without an end in between: the first attempt counts until then.
             if begin_us is not None and time_us > begin_us:
                 spans.append((begin_us, min(time_us, last_us)))
             begin_us = time_us
             was_cut += time_us == 0
         elif begin_us is None:
-            # Killed or lost while it waited; what is evicted, fails or finishes had a start that is missing.
+            # It was killed or lost while waiting; an eviction, failure or finish means that the start is missing.
             no_start += kind in _RAN
         else:
             was_cut += time_us >= _NEVER_US

@@ -1,7 +1,7 @@
 """Job history files of MapReduce 2 (``.jhist``, in either of Avro's forms), one file or a folder of them.
 
 ``mapreduce.jobhistory.jhist.format`` decides the form: ``json`` has one event a line, ``binary`` (Hadoop 3's default)
-is read by `harness.traces.formats.avro_events`. What is made of the events is the same.
+is read by `harness.traces.formats.avro_events`. The events are processed in the same way.
 
 Every attempt that held a container is kept, whether it succeeded, failed or was killed; a job that was killed ends when
 it was killed. Sizes come from the job's configuration, which MapReduce writes beside the file. Events follow
@@ -45,13 +45,13 @@ from harness.traces.mapreduce import (
 )
 
 _SCHEMA, _HEAD = '{"type":"record"', "Avro-Json"
-#: A job's id, as Hadoop gives it; its configuration's file is named after it.
+#: A job's id in Hadoop's form, which is also the name of its configuration's file.
 _JOB = re.compile(r"job_\d{1,20}_\d{1,20}")
 _LARGEST_BYTES = 1 << 30
-#: A history's file, also one that somebody has compressed.
+#: A history file's name, also if somebody has compressed it.
 _FILE = re.compile(r".*\.jhist(\.(gz|bz2|zst|zstd|lz4))?")
 _KINDS = {"MAP": "map", "REDUCE": "reduce"}
-#: What ``jobStatus`` says of a job that was killed (``JobState`` of Hadoop 3.4.2).
+#: Values of ``jobStatus`` for a killed job (``JobState`` of Hadoop 3.4.2).
 _KILLED = "KILLED"
 
 
@@ -106,7 +106,7 @@ class _History:
     """The events of one file."""
 
     records: int = 0
-    #: Where a compressed file is cut: after how many lines, and why the rest cannot be read.
+    #: If a compressed file is truncated: after how many lines, and the reason.
     lines: int = 0
     broken: str = ""
     unreadable: int = 0
@@ -128,7 +128,7 @@ class _History:
                 self.submitted = event
                 self.queue = self.queue or text_of(event.get("jobQueueName"))
             case "JobQueueChange":
-                # The queue in which the ResourceManager placed it, whatever the client asked for.
+                # The queue in which the ResourceManager placed it, whatever the client requested.
                 self.queue = text_of(event["jobQueueName"]) or self.queue
             case "AMStarted":
                 if (start := milliseconds(event["startTime"])) is not None:
@@ -152,7 +152,7 @@ class _History:
                 task.end_ms = milliseconds(event["finishTime"])
                 task.winner = text_of(event.get("successfulAttemptId"))
                 if task.winner is None and kind == "TaskFinished" and event.get("status") == "SUCCEEDED":
-                    # Files of Hadoop 0.23 do not say which attempt succeeded: the last one.
+                    # Files of Hadoop 0.23 do not show which attempt succeeded: the last one is assumed.
                     task.winner = task.attempts[-1] if task.attempts else None
 
     def _task(self, event: Mapping[str, object]) -> _Task:
@@ -168,10 +168,10 @@ class _History:
         return self.attempts[name]
 
     def settle_ends(self) -> int:
-        """Ends that no event of their attempt says; returns how many were assumed.
+        """Set ends that no event of the attempt shows; return how many were assumed.
 
-        A task's winner ends with its task. MapReduce kills the other attempts of a task when one succeeds, and all
-        attempts of a job when it ends.
+        A task's successful attempt ends with its task. MapReduce kills the other attempts of a task when one succeeds,
+        and all attempts of a job when it ends.
         """
         assumed = 0
         for name, attempt in self.attempts.items():
@@ -274,7 +274,7 @@ def _read_file(path: Path, collector: Collector, assumed: dict[str, int], broken
         found = _job(job, submitted_ms, history, kept, sizes, tasks=tasks, records=readable)
     except BadRecord as error:
         return collector.leave_out(f"not a job of a trace ({error})", remaining, str(path))
-    # Where nothing but the master ran, its size is all that counts.
+    # If only the AM ran, only its size matters.
     if ({one.kind for one in kept} or {"master"}) & set(sizes.assumed):
         what = "jobs whose container sizes are Hadoop's defaults, since no configuration of theirs gives them"
         assumed[what] = assumed.get(what, 0) + 1
@@ -290,7 +290,7 @@ def _whole_file(collector: Collector, reason: str, path: Path) -> None:
 
 
 def _split(history: _History) -> tuple[Totals, list[Attempt], dict[str, Totals]]:
-    """What a file has of tasks and attempts: counted, kept, and left out by reason."""
+    """Return a file's tasks and attempts: counted, kept, and left out by reason."""
     left_out: dict[str, Totals] = {}
     kept: list[Attempt] = []
     kept_tasks: set[str] = set()
@@ -344,7 +344,7 @@ def _job(
     launched_ms, finished_ms = history.launched_ms, history.finished_ms
     began_ms = started_ms
     if launched_ms is not None and (before := [one for one in masters if one <= launched_ms]):
-        # As of a recording: it asks for its tasks at the heartbeat after it has initialised the job.
+        # As in a recording: it asks for its tasks at the heartbeat after the initialisation of the job.
         load["am_start_s"] = round((launched_ms - before[-1]) / 1000.0 + MASTER_HEARTBEAT_S / 2, 3)
         began_ms = masters[0] + launched_ms - before[-1]
     if finished_ms is not None:
@@ -366,7 +366,7 @@ def _job(
 
 
 def _configured(path: Path) -> ContainerSizes:
-    """Container sizes by a job's configuration; Hadoop's defaults where there is none or it cannot be read."""
+    """Return container sizes by a job's configuration; Hadoop's defaults if it is missing or unreadable."""
     from lxml import etree
 
     if not path.is_file():
