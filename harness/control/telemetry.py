@@ -75,7 +75,7 @@ class TickLog:
         # Log the cause before the action.
         self._tell_alarms(report)
         record = report.record
-        # A decision that is already in the file, or did not reach it, is not a change of weights.
+        # A decision that is in the file already, or did not reach it, is no change of weights.
         if record is not None and (report.wrote or report.shadow):
             weights = record.attributes.weights
             moved = [queue for queue in record.changed if queue in weights]
@@ -101,8 +101,10 @@ class TickLog:
                 self._same_s = now
             else:
                 # Keep the old weights until small steps add up to a visible change.
-                self._weights = dict(weights)
-            # Readers of the JSON log select by the event's name, which stays the same.
+                self._weights = {
+                    queue: before.get(queue, weight) if queue in kept else weight for queue, weight in weights.items()
+                }
+            # Whoever reads the JSON selects by the event's name, which stays.
             event = report.values_name if not self._log.in_json else "weights"
             self._log(
                 "info",
