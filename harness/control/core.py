@@ -46,6 +46,8 @@ from harness.policies.tree import leaf_weights
 
 #: An observation or actuation that has not been answered after this many periods raises an alarm.
 LATE_PERIODS = 3
+#: Weights that differ by less than this fraction differ by rounding to the weight grid.
+_SAME_WEIGHT = 2.0**-9
 
 
 class ControlCore:
@@ -263,12 +265,21 @@ class ControlCore:
             entitled = {name: queue.weight for name, queue in snapshot.queues.items()}
             if before is not None:
                 changed = {name.rpartition(".")[0] for name, _ in entitled.items() ^ self._entitled.items()}
-                sound = keep_small_changes(sound, before, self.write_threshold, changed)
+                kept = keep_small_changes(sound, before, self.write_threshold, changed)
+                if self._stays_within_use(kept, snapshot):
+                    sound = kept
             if sound != before:
                 self._entitled = entitled
         if sound == before:
             return alarms
         return [*alarms, *self._write(sound, now, counted.by_leaf, {**self._reasons_held(), **plan.reasons})]
+
+    def _stays_within_use(self, kept: Attributes, snapshot: Snapshot) -> bool:
+        """Whether weights that were written for an earlier use are within the bounds beside preemption now."""
+        if self.preemption is None:
+            return True
+        within = within_use(kept.weights, snapshot, self.preemption, self.max_ratio)
+        return all(abs(within[name] - weight) <= _SAME_WEIGHT * weight for name, weight in kept.weights.items())
 
     def _reasons_held(self) -> dict[str, str]:
         """Why a queue that waits has less than its policy gives it."""

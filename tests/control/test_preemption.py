@@ -436,3 +436,20 @@ def test_a_debt_that_the_bounds_leave_unpaid_is_an_alarm_until_it_is_paid(tmp_pa
     assert (
         "has waited 10 min without more than its due (50 % of the cluster; by its debt it would have 99 %)" in texts[0]
     )
+
+
+def test_weights_that_hardly_change_are_written_where_use_has_left_them() -> None:
+    """With a write threshold shares stayed up to that fraction below what was in use meanwhile, and were killed for."""
+    core = ControlCore(make_policy("ltrf"), period_s=5.0, preemption=NOTHING, write_threshold=0.5)
+    # Queue a lent before: nothing is owed to b, whose weight is the least.
+    plan = Plan(weights={"root.a": 1000.0, "root.b": 1e-3})
+    core.policy.plan = lambda snapshot, ledger: plan  # type: ignore[method-assign]
+    given = []
+    for at, in_use in enumerate((30, 36, 44, 44)):
+        snapshot = cluster(("a", 1.0, 50, True), ("b", 1.0, in_use, True))
+        used = {"root.a": Usage(0.0, 0.0), "root.b": Usage(0.0, 0.0)}
+        for action in core.handle(Observed(replace(snapshot, time_s=5.0 * at), used)):
+            if isinstance(action, Write):
+                given.append((in_use, parts(dict(action.attributes.weights))["b"]))
+        core.handle(Actuated(5.0 * at))
+    assert given == [(30, 27.5), (36, 33.0), (44, 40.4)]

@@ -135,6 +135,7 @@ def planned_seventh(plan: Plan, rng: random.Random) -> Plan:
         ad_hoc="scale",
         lease_s=0.0 if store else plan.settings.lease_s,
         guards=Guards(),
+        write_threshold=rng.choice((0.0, 0.0, 0.2)),
     )
     return replace(
         plan,
