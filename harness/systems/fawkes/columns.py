@@ -1,11 +1,11 @@
-"""What is shown of runs of MR-clusters and of layouts. The measures: docs/reference/fawkes.md."""
+"""Columns of the comparisons of MR-clusters and of layouts. docs/reference/fawkes.md describes the metrics."""
 
 from __future__ import annotations
 
 from harness.results.comparison import Measure, shown
 from harness.systems.fawkes.metrics import METRICS
 
-#: Of policies, over the whole run and of each MR-cluster.
+#: Columns of ``kind: mr-clusters``: each policy over the whole run, then for each MR-cluster.
 POLICIES = (
     shown("makespan_s", digits=0),
     shown("mean_slowdown"),
@@ -27,7 +27,7 @@ POLICIES = (
     shown("queues.*.overall_discrimination_s", title="Overall discrimination", digits=0, own=METRICS),
     shown("queues.*.jobs", title="Jobs", main=False),
 )
-#: Of layouts, of each application that ran alone on them.
+#: Columns of ``kind: mr-layouts``: each application that ran alone on a layout.
 LAYOUTS = (
     shown("idle.per_node_s", title="idle: a node leaves in", own=METRICS),
     Measure("idle: all leave in", "s", 1, "idle.left_after_s"),

@@ -1,7 +1,7 @@
-"""The kinds ``mr-clusters`` and ``mr-layouts`` (FAWKES; docs/reference/fawkes.md): what is to run, what a run is.
+"""The experiment types ``mr-clusters`` and ``mr-layouts`` (FAWKES; docs/reference/fawkes.md): their variants and runs.
 
-The simulator is `harness.systems.fawkes.simulator`; nothing here depends on the wall clock but ``wall_s`` and
-``run.json``.
+The simulator is `harness.systems.fawkes.simulator`. Results are deterministic; only ``wall_s`` and ``run.json`` depend
+on the wall clock.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ from harness.systems.fawkes.spec import (
     read_experiment,
 )
 
-#: A FAWKES policy acts in no scheduler.
+#: The mode in the records of all variants: FAWKES policies act in the MR-cluster simulator, not in a YARN scheduler.
 _MODE = "mr-clusters"
 
 
 @dataclass(frozen=True, slots=True)
 class MRVariant(KindVariant):
-    """One run: a policy with its settings and growth (or a layout), and the seed."""
+    """One run: a policy with its settings and its growth nodes (or a layout without a policy), and the seed."""
 
     growth: Growth
     layout: LayoutSpec | None = None
@@ -64,13 +64,16 @@ class MRVariant(KindVariant):
 
 @dataclass(frozen=True, slots=True)
 class LoadedMR(Loaded):
-    """An experiment of MR-clusters with its applications read."""
+    """A loaded experiment of MR-clusters or layouts, with the applications that it submits."""
 
     known: Applications
 
 
 def load_mr(document: YamlDocument) -> LoadedMR:
-    """Everything a user can get wrong is found here. InputError with the file, and the line where there is one."""
+    """Read an experiment file and check everything that a user can get wrong in it.
+
+    Raises InputError with the file, and with the line where it is known.
+    """
     spec = read_experiment(document)
     known = read_applications(spec.applications, document)
     if isinstance(spec, MRExperiment):
@@ -78,7 +81,7 @@ def load_mr(document: YamlDocument) -> LoadedMR:
         try:
             variants = mr_variants(LoadedMR(spec, document, "", known))
         except CallError as error:
-            # A mistake in the file is the file's (exit 1), one in the call the call's (2).
+            # # An error in the file ends with exit code 1 (InputError), one in the command line with 2 (CallError).
             raise InputError(error.what, where=document.where(("policies",)), hint=error.hint) from None
         known_settings = {key for variant in variants for key in settings_of(variant.policy)}
         for key in spec.settings:
@@ -94,7 +97,7 @@ def load_mr(document: YamlDocument) -> LoadedMR:
 
 @dataclass(frozen=True, slots=True)
 class _Use:
-    """One policy of an experiment, or of a call, which gives its name alone."""
+    """A policy entry of an experiment file, or a policy that the command line gives by its name alone."""
 
     policy: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -103,7 +106,10 @@ class _Use:
 
 
 def mr_variants(loaded: LoadedMR, asked: Selection = EVERYTHING) -> list[MRVariant]:
-    """What is to run. CallError for policies, settings or options that do not fit, InputError where the file does."""
+    """Return the variants to run: every policy entry (or layout) with every seed.
+
+    Raises CallError for policies, settings or options that do not fit, InputError if the file itself is inconsistent.
+    """
     spec, policies, given = loaded.spec, asked.policies, asked.settings
     found: list[MRVariant] = []
     if isinstance(spec, LayoutExperiment):
@@ -152,7 +158,10 @@ def _policy_of(name: str, settings: Mapping[str, Any], loaded: LoadedMR) -> Weig
 
 @cache
 def alone_s(profile: Profile, input_gb: float, nodes: int, constants: Constants) -> float:
-    """Execution time of one job alone on a static MR-cluster of core nodes (section 5.3, Fig. 2), without spread."""
+    """Return the execution time of one job alone on a static MR-cluster of core nodes, s (section 5.3, Fig. 2).
+
+    Task durations have no random spread here.
+    """
     job = MRJob("alone", profile, input_gb)
     setup = Setup(
         nodes, (ClusterSetup("reference", nodes, (job,), ready=True),), None, constants=replace(constants, spread=0.0)
@@ -165,7 +174,7 @@ def _references(jobs: Sequence[MRJob], nodes: int, constants: Constants) -> dict
 
 
 def run_mr_variant(loaded: LoadedMR, variant: MRVariant) -> tuple[dict[str, Any], Result, list[dict[str, Any]]]:
-    """(summary, result, rows of jobs) of one variant of ``kind: mr-clusters``."""
+    """Run one variant of ``kind: mr-clusters`` and return its summary, its result and one row per submitted job."""
     spec = loaded.spec
     assert isinstance(spec, MRExperiment)
     constants = spec.constants.constants()
@@ -230,7 +239,11 @@ def _spread(values: Sequence[float], what: str) -> dict[str, float | None]:
 
 
 def _cluster_figures(name: str, jobs: int, rows: Sequence[Mapping[str, Any]], result: Result) -> dict[str, Any]:
-    """``jobs``: of its workload. Those that the time limit kept from being submitted have failed like those cut off."""
+    """Return one MR-cluster's part of the summary.
+
+    ``jobs`` is the number of jobs in its workload. A job counts as failed if it did not end before the time limit, also
+    if it was never submitted.
+    """
     own = [row for row in rows if row["cluster"] == name]
     ended = [row for row in own if row["completion_s"] is not None]
     took = [row["completion_s"] for row in ended]
@@ -254,7 +267,10 @@ def _cluster_figures(name: str, jobs: int, rows: Sequence[Mapping[str, Any]], re
 
 
 def run_layout(loaded: LoadedMR, variant: MRVariant) -> dict[str, Any]:
-    """Each application alone on one layout: its time and, where nodes leave, how long they took."""
+    """Run each application alone on one layout and return its summary.
+
+    Per application: its run time and, if nodes leave, when the last of them had left, in seconds.
+    """
     spec, layout = loaded.spec, variant.layout
     assert isinstance(spec, LayoutExperiment)
     assert layout is not None
@@ -320,7 +336,8 @@ def _decisions(result: Result) -> list[dict[str, Any]]:
     return sorted(found, key=lambda entry: entry["time_s"])
 
 
-# --- the kinds --------------------------------------------------------------------------------------------------------
+# # --- the experiment types
+# ---------------------------------------------------------------------------------------------
 
 
 class _OfMRClusters(Kind):
@@ -332,7 +349,7 @@ class _OfMRClusters(Kind):
 
 
 class MRClusters(_OfMRClusters):
-    """Jobs on MR-clusters that grow and shrink."""
+    """The experiment type ``mr-clusters``: jobs on MR-clusters that grow and shrink."""
 
     name = "mr-clusters"
     measures = POLICIES
@@ -352,7 +369,7 @@ class MRClusters(_OfMRClusters):
 
 
 class MRLayouts(_OfMRClusters):
-    """Applications alone on layouts of core and transient nodes."""
+    """The experiment type ``mr-layouts``: each application alone on layouts of core and transient nodes."""
 
     name = "mr-layouts"
     measures = LAYOUTS
@@ -360,11 +377,14 @@ class MRLayouts(_OfMRClusters):
     finding = "harness.systems.fawkes.page:findings_layouts"
 
     def compute(self, experiment: LoadedMR, variant: MRVariant) -> Computed:
-        """Compute the summary of an application alone on a layout."""
+        """Run each application alone on the variant's layout and return the summary."""
         return Computed(run_layout(experiment, variant))
 
     def beside(self, experiment: LoadedMR, ended: Sequence[Ended]) -> None:
-        """Times on a layout over those on the reference layout (same seed)."""
+        """Add each application's time relative to the reference layout with the same seed.
+
+        The figures are ``over_reference`` (time divided by the reference time) and ``speedup`` (its inverse).
+        """
         spec = experiment.spec
         if not isinstance(spec, LayoutExperiment) or spec.reference is None:
             return

@@ -1,7 +1,8 @@
-"""FAWKES' mechanism as a state machine without clock and nodes: admission, weights every T, discrimination, resizing.
+"""The FAWKES mechanism as a state machine: admission, weights every period T, discrimination, resizing.
 
-A driver (a scenario on paper, the simulator) tells it what happens; it answers with orders, in numbers of nodes.
-Source: SIGMETRICS 2014, sections 3.1, 4.1 and 4.2. What the paper leaves open is decided in docs/decisions/fawkes.md.
+It has neither a clock nor nodes of its own. A driver (a scenario on paper, or the simulator) reports events to it and
+carries out the commands that it returns; sizes are numbers of nodes. Source: SIGMETRICS 2014, sections 3.1, 4.1 and
+4.2. docs/decisions/fawkes.md lists the decisions on what the paper leaves open.
 """
 
 from __future__ import annotations
@@ -22,28 +23,31 @@ from harness.systems.fawkes.shares import (
     whole_nodes,
 )
 
-#: queued: no room for its minimum share; waiting: admitted, core nodes are being freed; loading: input data come in;
-#: active; saving: output data go out, nodes are held.
+#: queued: its minimum share does not fit yet; waiting: admitted, its core nodes are being freed; loading: input data
+#: are copied in; active: runs jobs; saving: output data are copied out while it still holds its nodes.
 State = Literal["queued", "waiting", "loading", "active", "saving"]
 
 
 @dataclass(frozen=True, slots=True)
 class Resize:
-    """The target sizes of MR-clusters. Nodes above them are to be released, those that become free to be claimed."""
+    """Command: change the sizes of MR-clusters to these targets, in nodes.
+
+    Nodes above a target are to be released; nodes that become free are to be given to MR-clusters below their targets.
+    """
 
     targets: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The MR-cluster holds its core nodes: its data is to be loaded."""
+    """Command: load the data of an MR-cluster, which now holds its core nodes."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Remove:
-    """The MR-cluster did nothing for T: its data is to be saved, then all its nodes are released."""
+    """Command: save the data of an MR-cluster that was idle for a period T, then release all its nodes."""
 
     name: str
 
@@ -53,7 +57,7 @@ Command = Resize | Start | Remove
 
 @dataclass(slots=True)
 class Member:
-    """An MR-cluster that was requested and has not been removed."""
+    """The state of one MR-cluster from its request until its removal."""
 
     name: str
     core: int
@@ -61,20 +65,21 @@ class Member:
     nodes: int = 0
     target: int = 0
     weight: Number = Fraction(0)
-    #: D_i since the last resize (after an update: by the weights of the samples of each interval, section 4.2.2), and
-    #: since the request (eq. 2, by the weights in force), seconds of the whole system.
+    #: D_i since the last resize and D_i since the request (eq. 2), both in seconds of the whole system. Each update
+    #: recomputes its part of ``interval`` with the weights of the period that just ended (section 4.2.2); ``overall``
+    #: uses the weights that were in force.
     interval: Number = Fraction(0)
     overall: Number = Fraction(0)
-    #: Since the last update: seconds as an active one, and the integral of the weight that it had in them.
+    #: Since the last update: seconds in state active, and the integral of its weight over them.
     active_s: Number = Fraction(0)
     weighted_s: Number = Fraction(0)
     samples: list[tuple[Number, ...]] = field(default_factory=list)
-    busy: bool = False  # whether anything ran or waited since the last update
+    busy: bool = False  # whether any job or task ran or waited in a sample since the last update
 
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What an update of the weights found, for the answer and for the records."""
+    """The results of one update of the weights, for the answer and the records."""
 
     time_s: Number
     weights: dict[str, Number]
@@ -86,17 +91,20 @@ class Update:
 
 
 def _means(samples: list[tuple[Number, ...]]) -> tuple[Number, ...]:
-    """The mean of each figure of the samples; 0 without any (a policy has at most two)."""
+    """Return the mean of each value over the samples.
+
+    Zeros if there are no samples (a policy has at most two values).
+    """
     if not samples:
         return (Fraction(0), Fraction(0))
     return tuple(sum(figures, Fraction(0)) / len(samples) for figures in zip(*samples, strict=True))
 
 
 class Manager:
-    """All MR-clusters of one system of `capacity` equal nodes under one policy.
+    """The state of all MR-clusters that share `capacity` equal nodes under one policy.
 
-    Times never decrease. ``updates`` and ``reconfigurations`` are what happened so far; a reconfiguration is an update
-    that moves nodes (deployments and removals are not counted, section 7.3).
+    Times passed to the methods must not decrease. ``updates`` and ``reconfigurations`` record what has happened so far.
+    A reconfiguration is an update that moves nodes; deployments and removals are not counted (section 7.3).
     """
 
     def __init__(self, capacity: int, policy: Weighting) -> None:
@@ -107,26 +115,32 @@ class Manager:
         self.time_s: Number = Fraction(0)
         self.updates: list[Update] = []
         self.reconfigurations = 0
-        #: Overall discrimination of those that were removed; who is requested again goes on from there.
+        #: Overall discrimination of removed MR-clusters by name, summed over repeated requests of a name.
         self.overall: dict[str, Number] = {}
 
     # --- events ---
 
     def request(self, name: str, core: int, now_s: Number) -> list[Command]:
-        """An MR-cluster of `core` nodes is to be deployed. Queued (FIFO) while the minimum shares exceed the system."""
+        """Request an MR-cluster of `core` nodes.
+
+        It waits in a FIFO queue while the minimum shares exceed the system.
+        """
         self._advance(now_s)
         self.members[name] = Member(name, core, "queued")
         self.queue.append(name)
         return self._admit()
 
     def sample(self, name: str, metrics: Metrics) -> None:
-        """One sample of an active MR-cluster's metrics."""
+        """Add one sample of an active MR-cluster's metrics."""
         member = self.members[name]
         member.samples.append(self.policy.values(metrics))
         member.busy = member.busy or not metrics.idle
 
     def loaded(self, name: str, now_s: Number) -> list[Command]:
-        """The input data are there: the MR-cluster is active, until the next update with 1 / n of the weight."""
+        """Make an MR-cluster active when its input data are loaded.
+
+        Until the next update it has 1 / n of the weight.
+        """
         self._advance(now_s)
         others = self.active()
         member = self.members[name]
@@ -137,7 +151,10 @@ class Manager:
         return []
 
     def update(self, now_s: Number) -> list[Command]:
-        """T has passed: weights from the samples, removal of who did nothing, resizing above tau."""
+        """Update at the end of a period T.
+
+        Weights from the samples, removal of idle MR-clusters, resizing if above tau.
+        """
         self._advance(now_s)
         commands: list[Command] = []
         for member in self.active():
@@ -148,7 +165,7 @@ class Manager:
         weights = self.policy.weights({member.name: _means(member.samples) for member in active})
         for member in active:
             member.weight = weights[member.name]
-            # Weights first, then discriminations: the samples are of the interval that has just passed.
+            # # Weights before discriminations, because the samples belong to the period that just ended.
             member.interval += member.weighted_s - member.weight * member.active_s
             member.active_s = member.weighted_s = Fraction(0)
             member.samples, member.busy = [], False
@@ -171,7 +188,10 @@ class Manager:
         return commands
 
     def holds(self, counts: Iterable[tuple[str, int]], now_s: Number) -> list[Command]:
-        """Numbers of nodes that MR-clusters hold from now on."""
+        """Set the numbers of nodes that MR-clusters hold from now on.
+
+        Start loading those that now hold their core nodes.
+        """
         self._advance(now_s)
         commands: list[Command] = []
         for name, nodes in counts:
@@ -183,7 +203,7 @@ class Manager:
         return commands
 
     def removed(self, name: str, now_s: Number) -> list[Command]:
-        """All nodes of an MR-cluster were released: the head of the queue may fit now."""
+        """Remove an MR-cluster whose nodes have all been released, and admit from the queue what now fits."""
         self._advance(now_s)
         self.overall[name] = self.overall.get(name, Fraction(0)) + self.members.pop(name).overall
         return self._admit()
@@ -191,11 +211,11 @@ class Manager:
     # --- state ---
 
     def active(self) -> list[Member]:
-        """In the order of their requests."""
+        """Return the active MR-clusters in the order of their requests."""
         return [member for member in self.members.values() if member.state == "active"]
 
     def targets(self) -> dict[str, int]:
-        """The target size of everybody who is admitted."""
+        """Return the target size of every MR-cluster that is not queued, in nodes."""
         return {member.name: member.target for member in self.members.values() if member.state != "queued"}
 
     def _fraction(self, member: Member) -> Number:
@@ -215,13 +235,16 @@ class Manager:
             self.time_s = now_s
 
     def _targets(self) -> dict[str, int]:
-        """Sizes of the active MR-clusters by their weights, in what the others leave them."""
+        """Return target sizes of the active MR-clusters: the nodes not targeted by other states, divided by weight."""
         active = self.active()
         others = sum(m.target for m in self.members.values() if m.state not in ("queued", "active"))
         return whole_nodes(self.capacity - others, {m.name: m.weight for m in active}, {m.name: m.core for m in active})
 
     def _admit(self) -> list[Command]:
-        """From the head of the queue, as long as minimum shares fit; active MR-clusters make room."""
+        """Admit MR-clusters from the head of the queue while their minimum shares fit.
+
+        Active MR-clusters shrink to make room.
+        """
         admitted = False
         while self.queue:
             member = self.members[self.queue[0]]

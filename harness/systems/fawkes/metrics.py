@@ -1,4 +1,4 @@
-"""The metrics of FAWKES: nodes that change hands, discrimination, times alone."""
+"""The metrics of FAWKES experiments: nodes that change hands, discrimination, times alone."""
 
 from harness.results.metric import Metric
 

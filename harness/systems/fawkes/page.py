@@ -1,4 +1,4 @@
-"""The pages of MR-clusters and of layouts of nodes (FAWKES, SIGMETRICS 2014): what is shown, in which unit."""
+"""The report pages of MR-clusters and of layouts (FAWKES, SIGMETRICS 2014): their tables, charts and findings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from harness.results.runs import decision_lines
 from harness.systems.fawkes.columns import LAYOUTS, POLICIES
 
 NONE, TD = "fawkes-none", "fawkes-td"
-#: "Not much changed" (section 7.3), as a rule: the mean slowdown by less than this part.
+#: Limit for "not much changed" (section 7.3): the mean slowdown rises by less than this fraction.
 MUCH = 0.10
-#: Two mean slowdowns that are nearer to each other than this part count as equal.
+#: Two mean slowdowns count as equal if they differ by at most this fraction.
 EQUAL = 0.01
 
 SOURCES: tuple[tuple[str, str], ...] = (
@@ -62,7 +62,7 @@ def _short(name: str) -> str:
 
 
 def content_clusters(runs: Sequence[Run]) -> Content:
-    """The page of ``kind: mr-clusters``."""
+    """Return the report page of ``kind: mr-clusters``."""
     variants, clusters = variants_of(runs), _clusters(runs)
     drawn, said = first_seed([run for run in runs if run.summary])
     tables = tables_of("Each policy over the whole run", "policy", variants, POLICIES)
@@ -96,7 +96,10 @@ def _slowdown_groups(variants: Sequence[Variant], clusters: Sequence[str]) -> li
 
 
 def _course_groups(runs: Sequence[Run], clusters: Sequence[str]) -> tuple[list[Group], list[Group]]:
-    """Over time: the nodes of each MR-cluster on top of each other (Figs. 6, 7, 10 and 11); jobs and tasks."""
+    """Return the charts over time.
+
+    The first group stacks the nodes of the MR-clusters (Figs. 6, 7, 10 and 11); the second shows jobs and tasks.
+    """
     needed = ("time_s", "cluster", "nodes", "waiting_jobs", "running_jobs", "waiting_tasks", "running_tasks")
     courses = [(run, t) for run in runs if (t := read_table(run.path / "allocations.parquet", needed)) is not None]
     if not courses:
@@ -154,7 +157,7 @@ def _balance(runs: Sequence[Run], clusters: Sequence[str]) -> list[Group]:
         weights.append(LineChart(run.label, "time (s)", "weight", lines))
         x = np.array([float(e["time_s"]) for e in made])
         y = np.array([float(e.get("global_discrimination") or 0.0) for e in made])
-        # On a logarithmic axis: 0, as after a resize, lies on the lower border.
+        # # The axis is logarithmic: a value of 0, as after a resize, is drawn at its lower end.
         factors.append(
             LineChart(
                 run.label,
@@ -189,7 +192,11 @@ def _tau(run: Run) -> float:
 
 
 def findings_clusters(runs: Sequence[Run]) -> list[Finding]:
-    """Section 7.3: what balancing gains over none, whether TD is the best policy, what the others pay."""
+    """Return the findings of section 7.3.
+
+    They say how much balancing lowers slowdowns against None, whether any policy is better than TD, and whether the
+    slowdowns of the less loaded MR-clusters rise.
+    """
     by_growth: dict[object, list[Run]] = {}
     for run in runs:
         by_growth.setdefault(run.info.get("growth"), []).append(run)
@@ -201,7 +208,7 @@ def findings_clusters(runs: Sequence[Run]) -> list[Finding]:
 
 
 def _of(runs: Sequence[Run]) -> dict[str, dict[int | None, Run]]:
-    """By policy and seed."""
+    """Return the runs by policy and seed."""
     found: dict[str, dict[int | None, Run]] = {}
     for run in runs:
         found.setdefault(run.policy, {})[run.seed] = run
@@ -209,7 +216,7 @@ def _of(runs: Sequence[Run]) -> dict[str, dict[int | None, Run]]:
 
 
 def _below(run: Run, other: Run) -> float:
-    """By which part the mean slowdown is lower than another's."""
+    """Return the fraction by which a run's mean slowdown is lower than another run's."""
     return 1 - run.number("mean_slowdown") / (other.number("mean_slowdown") or math.nan)
 
 
@@ -286,7 +293,7 @@ def _others(runs: Sequence[Run]) -> Finding | None:
 
 
 def content_layouts(runs: Sequence[Run]) -> Content:
-    """The page of ``kind: mr-layouts``: each application alone on each layout of nodes."""
+    """Return the report page of ``kind: mr-layouts``: each application alone on each layout of nodes."""
     variants = variants_of(runs)
     applications = list(dict.fromkeys(name for run in runs for name in run.summary.get("applications", {})))
     tables = tables_of("Shrinking without a job (Fig. 5a)", "layout", variants, LAYOUTS)
@@ -327,7 +334,7 @@ def _over_reference(variants: Sequence[Variant], applications: Sequence[str]) ->
 
 
 def _by_nodes(variants: Sequence[Variant], applications: Sequence[str]) -> list[Group]:
-    """Figs. 4 and 5: speed-up over the nodes that come, time over the nodes that leave."""
+    """Return the charts of Figs. 4 and 5: speed-up against nodes added, relative time against nodes removed."""
     groups = []
     for ident, key, measure, x_label, title, kinds in (
         (
@@ -400,5 +407,8 @@ def _storing_is_no_slower(runs: Sequence[Run]) -> Iterator[Case]:
 
 
 def findings_layouts(runs: Sequence[Run]) -> list[Finding]:
-    """Sections 6.1 and 6.3: transient-core nodes are no slower than as many transient ones."""
+    """Return the finding of sections 6.1 and 6.3.
+
+    Transient-core nodes are no slower than the same number of transient ones.
+    """
     return find(runs, (_storing_is_no_slower,))

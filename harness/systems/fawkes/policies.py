@@ -1,9 +1,11 @@
-"""FAWKES' weighting policies (SIGMETRICS 2014, section 4.3): nine, and the baselines None and EQ.
+"""FAWKES' nine weighting policies (SIGMETRICS 2014, section 4.3), and the baselines None and EQ.
 
-Each says what an MR-cluster's metric y is; weights are y over the sum of y. The mechanism around them (admission,
-every T, only above tau) is `harness.systems.fawkes.manager`; the arithmetic `harness.systems.fawkes.shares`.
+Each policy defines the metric y of an MR-cluster; its weight is y divided by the sum of all y (eq. 4).
+`harness.systems.fawkes.manager` implements the mechanism around the policies (admission, updates every T, resizing only
+above tau); `harness.systems.fawkes.shares` has the arithmetic.
 
-In YARN a leaf queue stands for an MR-cluster: see `FawkesPolicy.plan` and docs/reference/fawkes.md for what is lost.
+In YARN a leaf queue takes the place of an MR-cluster: see `FawkesPolicy.plan`, and docs/reference/fawkes.md for what
+this mapping loses.
 """
 
 from __future__ import annotations
@@ -29,7 +31,11 @@ from harness.systems.fawkes.shares import Metrics, Number, Weighting, global_dis
 
 @dataclass(frozen=True, slots=True)
 class FawkesSettings:
-    """tau in seconds of the whole system squared (10 in section 5.3), T in seconds (60 or 120 in section 7)."""
+    """Settings of all FAWKES policies.
+
+    ``tau`` is in squared seconds of the whole system (10 in section 5.3), ``period`` is T in seconds (60 or 120 in
+    section 7).
+    """
 
     tau: float = number(10.0, at_least=0, infinite=True, doc="global discrimination above which nodes move")
     period: float = number(60.0, above=0, doc="T: seconds between updates of the weights")
@@ -38,7 +44,7 @@ class FawkesSettings:
 
 @dataclass(frozen=True, slots=True)
 class UsageSettings(FawkesSettings):
-    """psi of eq. (5); the paper excludes its ends, where RU is PU and DU."""
+    """Settings of RU: psi of eq. (5). The paper excludes 1 and 0, at which RU equals PU and DU, respectively."""
 
     psi: float = number(0.5, at_least=0, at_most=1, doc="weight of processor against disk usage")
     normalised: bool = flag(True, doc="each usage over its sum over the MR-clusters first")
@@ -46,13 +52,13 @@ class UsageSettings(FawkesSettings):
 
 @dataclass(frozen=True, slots=True)
 class ThroughputSettings(FawkesSettings):
-    """a of eq. (6)."""
+    """Settings of JT and TT: the base a of eq. (6)."""
 
     a: float = number(2.0, above=1, doc="base of p = a^-q")
 
 
 def weighting_of(policy: Policy) -> Weighting:
-    """A policy's rule for dividing nodes among MapReduce clusters. CallError for a policy without one."""
+    """Return the policy as a rule that divides nodes among MR-clusters. Raises CallError if it has no such rule."""
     if isinstance(policy, FawkesPolicy):
         return policy
     raise CallError(
@@ -61,10 +67,10 @@ def weighting_of(policy: Policy) -> Weighting:
 
 
 class FawkesPolicy(Policy):
-    """One weighting policy: `value` is y of eq. (4), from one sample."""
+    """Base class of the weighting policies. `value` returns y of eq. (4) for one sample."""
 
     Settings: ClassVar[type] = FawkesSettings
-    #: None: MR-clusters stay at their minimum shares.
+    #: False for the baseline None, under which MR-clusters stay at their minimum shares.
     resizes: ClassVar[bool] = True
 
     @abstractmethod
@@ -72,7 +78,10 @@ class FawkesPolicy(Policy):
         """Return y of one sample, at least 0."""
 
     def values(self, metrics: Metrics) -> tuple[Number, ...]:
-        """What is averaged over the samples of an interval: y, or figures that only `weights` brings together."""
+        """Return the values that are averaged over the samples of a period.
+
+        By default this is y alone; a policy whose `weights` combines several averages returns several values.
+        """
         return (self.value(metrics),)
 
     def weights(self, means: Mapping[str, tuple[Number, ...]]) -> dict[str, Number]:
@@ -82,12 +91,16 @@ class FawkesPolicy(Policy):
     # --- YARN: a leaf queue is an MR-cluster ---
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        """Minimum shares of the leaves: the nodes that FAWKES would give, as a part of the cluster's resources.
+        """Return minimum shares of the leaf queues.
 
-        The core share of a leaf is its entitled part S_i of ``core`` times the cluster, at least the administrator's
-        own minimum share; nobody gets more than its maximum share. The rest follows the weights, but only if the global
-        discrimination that one period at the present minimum shares gives exceeds tau: otherwise those stay. Inside the
-        scheduler and on paper `keys` orders by usage over the ideal share at every allocation, without T and tau.
+        The part of the cluster's resources that FAWKES would give as nodes.
+
+        The core share of a leaf is its entitlement S_i times the setting ``core`` times the cluster, and at least the
+        administrator's minimum share. No leaf gets more than its maximum share. The rest follows the weights.
+
+        Minimum shares in force stay as they are unless one period with them would give a global discrimination above
+        tau. In the YARN simulator's scheduler and on paper, `keys` orders queues by usage over ideal share at every
+        allocation instead, without T and tau.
         """
         tree = tree_of(snapshot)
         weights = self._weights(snapshot, tree)
@@ -107,7 +120,7 @@ class FawkesPolicy(Policy):
         capacity = snapshot.capacity
         amounts = [Resource(0, 0)] * len(tree.names)
         parts = [float(part) for part in ideal.values()]
-        # Rounded together, so that whole shares sum to the whole (or, without a policy, to the core) and not below it.
+        # # Round all parts together, so that they sum exactly to the total (under None: to the sum of the core shares).
         memory, vcores = (
             largest_remainder(min(round(sum(parts) * total), total), parts)
             for total in (capacity.memory_mb, capacity.vcores)
@@ -120,7 +133,7 @@ class FawkesPolicy(Policy):
         return Plan(
             order=Order(measure="keys"),
             weights=entitlement_weights(snapshot),
-            # A minimum share above the maximum would lift that.
+            # # Keep minimum shares within maximum shares: the scheduler raises a maximum that is below the minimum.
             min_shares={
                 name: amounts[q].within(limit_of(snapshot.queues[name], capacity)).at_least(configured[name])
                 for q, name in enumerate(tree.names)
@@ -130,7 +143,10 @@ class FawkesPolicy(Policy):
         )
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
-        """Usage over ideal share, both summed over a queue's leaves; who is entitled to nothing comes last."""
+        """Return each queue's usage over its ideal share, both summed over its leaves.
+
+        Queues with an ideal share of 0 sort last.
+        """
         tree = tree_of(snapshot)
         ideal = self._ideal(tree, self._weights(snapshot, tree))
         parts = [0.0] * len(tree.names)
@@ -164,12 +180,15 @@ def _above(tree: Tree, queue: int) -> list[int]:
 
 
 def _configured(view: QueueView) -> Resource:
-    """The administrator's minimum share; none where the snapshot shows only what is in force, which may be ours."""
+    """Return the administrator's minimum share of a queue.
+
+    It is zero if the snapshot shows only the value in force, because the controller may have written that value.
+    """
     return ZERO if view.min_share_in_force is None else view.min_share
 
 
 def _most(snapshot: Snapshot, leaves: Iterable[str]) -> dict[str, Number]:
-    """Parts of the cluster that leaves' maximum shares allow, of those that have one."""
+    """Return, for each leaf with a maximum share, the part of the cluster that it allows."""
     capacity, found = snapshot.capacity, {}
     for name in leaves:
         limit = limit_of(snapshot.queues[name], capacity)
@@ -186,7 +205,10 @@ def _most(snapshot: Snapshot, leaves: Iterable[str]) -> dict[str, Number]:
 def _limited(
     ideal: dict[str, Number], weights: Mapping[str, Number], most: Mapping[str, Number], *, hand_on: bool
 ) -> dict[str, Number]:
-    """Parts no larger than ``most``; what this takes away the others get by their weights (``hand_on``)."""
+    """Return the parts, each reduced to its maximum in ``most``.
+
+    With ``hand_on`` the excess is divided among the other leaves by their weights.
+    """
     found, others = dict(ideal), set(ideal)
     while over := [name for name in found if name in most and found[name] > most[name]]:
         excess = sum(found[name] - most[name] for name in over)
@@ -201,8 +223,8 @@ def _limited(
 
 
 def _present_parts(snapshot: Snapshot, tree: Tree) -> dict[str, Number] | None:
-    """The minimum shares in force as parts of the cluster, or None while they do not make up the whole of it."""
-    # In memory, which divides finely: whole vcores of a small cluster are far from the parts that they stand for.
+    """Return the minimum shares in force as parts of the cluster, or None if they do not sum to the whole cluster."""
+    # # Compare memory, which has a fine granularity: on a small cluster whole vcores differ much from the exact parts.
     whole = max(snapshot.capacity.memory_mb, 1)
     parts: dict[str, Number] = {
         tree.names[q]: _in_force(snapshot.queues[tree.names[q]]).memory_mb / whole for q in tree.leaves
@@ -215,10 +237,11 @@ def _in_force(view: QueueView) -> Resource:
 
 
 def metrics_of(snapshot: Snapshot, leaf: str) -> Metrics:
-    """What YARN shows of a leaf, as the metrics of an MR-cluster; where it shows nothing, the nearest that it shows.
+    """Return the metrics of a leaf queue in the form of an MR-cluster's metrics.
 
-    There is no data volume in YARN: memory that is asked for stands in for input data, memory in use for disk. There
-    is no reference time: the age of the oldest asking application over the mean task length stands in for slowdown.
+    Where YARN shows no such metric, the closest one replaces it. YARN shows no data volumes: requested memory replaces
+    input data, and memory in use replaces disk usage. It knows no reference times: slowdown is the age of the oldest
+    application with pending requests divided by the mean task length.
     """
     view: QueueView = snapshot.queues[leaf]
     granted = _in_force(view)
@@ -240,7 +263,7 @@ def metrics_of(snapshot: Snapshot, leaf: str) -> Metrics:
 
 
 class JobDemand(FawkesPolicy):
-    """JD: the number of jobs waiting, not started."""
+    """JD: the number of jobs that wait and have not started."""
 
     name = "fawkes-jd"
 
@@ -250,7 +273,7 @@ class JobDemand(FawkesPolicy):
 
 
 class DataDemand(FawkesPolicy):
-    """DD: the input data of the jobs waiting, in GB."""
+    """DD: the input data of the waiting jobs, GB."""
 
     name = "fawkes-dd"
 
@@ -260,7 +283,7 @@ class DataDemand(FawkesPolicy):
 
 
 class TaskDemand(FawkesPolicy):
-    """TD: the number of tasks waiting, those of running jobs included."""
+    """TD: the number of waiting tasks, including those of running jobs."""
 
     name = "fawkes-td"
 
@@ -270,29 +293,31 @@ class TaskDemand(FawkesPolicy):
 
 
 class ProcessorUsage(FawkesPolicy):
-    """PU: the part of its slots that an MR-cluster uses."""
+    """PU: the fraction of an MR-cluster's slots in use."""
 
     name = "fawkes-pu"
 
     def value(self, metrics: Metrics) -> Number:
-        """Return the part of the slots in use."""
+        """Return the fraction of the slots in use."""
         return metrics.processor
 
 
 class DiskUsage(FawkesPolicy):
-    """DU: output data over storage capacity."""
+    """DU: output data divided by storage capacity."""
 
     name = "fawkes-du"
 
     def value(self, metrics: Metrics) -> Number:
-        """Return output data over storage capacity."""
+        """Return output data divided by storage capacity."""
         return metrics.disk
 
 
 class ResourceUsage(FawkesPolicy):
-    """RU: psi of PU and the rest of DU (eq. 5), of normalised usages: what the two policies would give as weights.
+    """RU: psi PU + (1 - psi) DU (eq. 5).
 
-    With ``normalised=false`` the fractions themselves are added, of which the processor's is much the larger.
+    By default PU and DU are normalised first: each is divided by its sum over the MR-clusters, which gives the weights
+    that the policies PU and DU would compute. With ``normalised=false`` the fractions themselves are added; the
+    processor's fraction is usually much larger.
     """
 
     name = "fawkes-ru"
@@ -305,7 +330,7 @@ class ResourceUsage(FawkesPolicy):
         return psi * metrics.processor + (1 - psi) * metrics.disk
 
     def values(self, metrics: Metrics) -> tuple[Number, ...]:
-        """Return PU and DU if they are normalised across MR-clusters, else their combination."""
+        """Return (PU, DU) if they are normalised across MR-clusters, otherwise their combination."""
         return (metrics.processor, metrics.disk) if self.settings.normalised else (self.value(metrics),)
 
     def weights(self, means: Mapping[str, tuple[Number, ...]]) -> dict[str, Number]:
@@ -316,7 +341,8 @@ class ResourceUsage(FawkesPolicy):
         used = {at: {name: mean[at] for name, mean in means.items()} for at in (0, 1)}
         if not any(used[0].values()) and not any(used[1].values()):
             return weights_of(used[0])
-        # A usage that nobody has says nothing: its part is 0 for all, and eq. (4) divides by the sum.
+        # # If no MR-cluster has any usage of one kind, that kind contributes 0 to all; eq. (4) then divides by the
+        # remaining sum.
         part = {at: weights_of(y) if any(y.values()) else dict.fromkeys(y, Fraction(0)) for at, y in used.items()}
         both = {name: psi * part[0][name] + (1 - psi) * part[1][name] for name in means}
         return weights_of(both if any(both.values()) else dict.fromkeys(means, Fraction(0)))
@@ -325,7 +351,7 @@ class ResourceUsage(FawkesPolicy):
 class JobSlowdown(FawkesPolicy):
     """JS: the mean slowdown of running and waiting jobs.
 
-    A job's slowdown is the time since its submission over its time alone on the reference.
+    A job's slowdown is the time since its submission divided by its execution time alone on the reference MR-cluster.
     """
 
     name = "fawkes-js"
@@ -336,7 +362,10 @@ class JobSlowdown(FawkesPolicy):
 
 
 class JobThroughput(FawkesPolicy):
-    """JT: a^-q with q = jobs completed in the last T over jobs waiting (eq. 6), 1 at most, and 1 when nothing waits."""
+    """JT: a^-q with q = jobs completed in the last period T over jobs waiting (eq. 6).
+
+    q is at most 1, and it is 1 if no job waits.
+    """
 
     name = "fawkes-jt"
     Settings = ThroughputSettings
@@ -347,7 +376,7 @@ class JobThroughput(FawkesPolicy):
 
 
 class TaskThroughput(FawkesPolicy):
-    """TT: the same with tasks."""
+    """TT: a^-q with q = tasks completed in the last period T over tasks waiting (eq. 6), limited as in JT."""
 
     name = "fawkes-tt"
     Settings = ThroughputSettings
@@ -358,30 +387,30 @@ class TaskThroughput(FawkesPolicy):
 
 
 class NoPolicy(FawkesPolicy):
-    """None: MR-clusters stay at their minimum shares."""
+    """The baseline None: MR-clusters stay at their minimum shares."""
 
     name = "fawkes-none"
     resizes = False
 
     def value(self, metrics: Metrics) -> Number:
-        """Return 1: all MR-clusters are alike."""
+        """Return 1 for every MR-cluster."""
         return Fraction(1)
 
 
 class EqualShares(FawkesPolicy):
-    """EQ: the nodes are divided equally among the active MR-clusters."""
+    """The baseline EQ: the nodes are divided equally among the active MR-clusters."""
 
     name = "fawkes-eq"
 
     def value(self, metrics: Metrics) -> Number:
-        """Return 1: all MR-clusters are alike."""
+        """Return 1 for every MR-cluster."""
         return Fraction(1)
 
 
 def throughput_weight(a: float, completed: Number, waiting: Number) -> Number:
-    """Return p = a^-q (eq. 6), from 1 (nothing completed) to 1 / a.
+    """Return p = a^-q (eq. 6), between 1 (nothing completed) and 1 / a.
 
-    It is exact where q is 0 or 1 and the base a whole number.
+    The result is an exact fraction if q is 0 or 1.
     """
     q = min(Fraction(1), completed / Fraction(waiting)) if waiting > 0 else Fraction(1)
     if q in (0, 1):

@@ -1,6 +1,7 @@
-"""Scenarios of MR-clusters on paper: their YAML, and FAWKES' mechanism over them, exactly. Nodes move at once.
+"""Scenarios of MR-clusters on paper: reading their YAML, and running the FAWKES mechanism over them exactly.
 
-The format: docs/reference/fawkes.md. The mechanism is the simulator's (`harness.systems.fawkes.manager`).
+docs/reference/fawkes.md describes the format. The mechanism is the simulator's (`harness.systems.fawkes.manager`), but
+nodes move at once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from harness.systems.fawkes.manager import Command, Manager, Remove, Resize, Sta
 from harness.systems.fawkes.policies import weighting_of
 from harness.systems.fawkes.shares import Metrics, Number, Weighting
 
-#: A scenario's instants, and samples of one MR-cluster, at most together: some ten seconds.
+#: Maximum number of instants of a scenario plus samples of its MR-clusters; about ten seconds of computing.
 MAX_LOOKS = 100_000
 MAX_CLUSTERS = 1_000
 METRICS = tuple(entry.name for entry in fields(Metrics))
@@ -31,7 +32,10 @@ _CLUSTER = ("core", "arrival_s", "load_s", "save_s", "metrics")
 
 @dataclass(frozen=True, slots=True)
 class PaperCluster:
-    """One MR-cluster. ``metrics``: (seconds since it became active, what is sampled from then on), in order."""
+    """One MR-cluster of a scenario.
+
+    ``metrics`` is sorted: (seconds since its activation, the metrics that samples read from then on).
+    """
 
     name: str
     core: int
@@ -41,7 +45,7 @@ class PaperCluster:
     metrics: tuple[tuple[Fraction, Metrics], ...]
 
     def at(self, active_s: Fraction) -> Metrics:
-        """What is sampled so long after it became active."""
+        """Return the metrics that a sample reads `active_s` seconds after activation."""
         found = Metrics()
         for since, metrics in self.metrics:
             if since <= active_s:
@@ -53,7 +57,8 @@ class PaperCluster:
 class ClustersScenario:
     """MR-clusters on `nodes` equal nodes.
 
-    ``until_s`` None: until all have been removed. ``sample_at``: where the file says ``sample_s``.
+    ``until_s`` is the end in seconds, or None to run until all MR-clusters have been removed. ``sample_at`` is the
+    position of ``sample_s`` in the file, for error messages.
     """
 
     nodes: int
@@ -65,7 +70,7 @@ class ClustersScenario:
 
 @dataclass(slots=True)
 class ClustersAllocation:
-    """Who had how many nodes when: a step for each instant at which something happened."""
+    """The answer: the nodes of every MR-cluster over time, one step for each instant at which something happened."""
 
     policy: str
     steps: list[dict[str, Any]] = field(default_factory=list)
@@ -73,7 +78,7 @@ class ClustersAllocation:
     overall: dict[str, Number] = field(default_factory=dict)
 
     def document(self) -> dict[str, object]:
-        """For ``--json``."""
+        """Return the answer for ``--json``."""
         return {
             "policy": self.policy,
             "steps": self.steps,
@@ -82,7 +87,10 @@ class ClustersAllocation:
         }
 
     def table(self) -> str:
-        """Instants down, nodes and weights across."""
+        """Return the answer as text.
+
+        One line per instant, one column of nodes per MR-cluster, then the events and weights.
+        """
         names = list(self.overall)
         width = max([7, *(len(name) for name in names)])
         lines = [f"policy {self.policy}: nodes of each MR-cluster (weights at updates)", ""]
@@ -103,12 +111,12 @@ class ClustersAllocation:
 
 
 def is_clusters(top: Fields) -> bool:
-    """Whether a scenario with these fields is one of MR-clusters."""
+    """Return whether these fields are those of a scenario of MR-clusters."""
     return "clusters" in top
 
 
 def read_clusters(top: Fields) -> ClustersScenario:
-    """A scenario of MR-clusters from its fields."""
+    """Read a scenario of MR-clusters from its fields. Raises InputError with file and line."""
     top.only(_TOP, "the scenario")
     top.needs(("nodes", "clusters"), "a scenario of MR-clusters has nodes and clusters")
     nodes, given = top.whole("nodes", least=1), top.some("clusters", "MR-clusters")
@@ -162,7 +170,7 @@ def _metrics(fields: Fields, cluster: str) -> tuple[tuple[Fraction, Metrics], ..
 
 # --- on paper ---------------------------------------------------------------------------------------------------------
 
-#: Order of what happens at one instant: data first, then requests, then a sample, then the update that uses it.
+#: Order of events at one instant: data transfers that end, requests, the sample, then the update that uses the sample.
 _REMOVED, _LOADED, _REQUEST, _SAMPLE, _UPDATE = range(5)
 
 
@@ -275,10 +283,10 @@ class _World:
 
 
 def allocate_clusters(scenario: ClustersScenario, policy: Policy) -> ClustersAllocation:
-    """The scenario under a FAWKES policy; `period` and `tau` are the policy's settings.
+    """Run a scenario under a FAWKES policy, with the settings `period` and `tau` of that policy.
 
-    Raises CallError for a policy that does not divide nodes among MR-clusters, InputError for a scenario without end or
-    with samples further apart than updates.
+    Raises CallError for a policy that does not divide nodes among MR-clusters. Raises InputError for a scenario that
+    does not end within `MAX_LOOKS` steps, or whose sampling interval is longer than the policy's period.
     """
     weighting = weighting_of(policy)
     period_s = weighting.exact["period"]
@@ -292,5 +300,5 @@ def allocate_clusters(scenario: ClustersScenario, policy: Policy) -> ClustersAll
     return _World(scenario, weighting).run()
 
 
-#: These scenarios, for ``yarnfair allocate``.
+#: This family of scenarios, as registered for ``yarnfair allocate``.
 FAMILY = Family(is_clusters, read_clusters, allocate_clusters)

@@ -1,7 +1,7 @@
-"""FAWKES' arithmetic: weights, discrimination, whole nodes from weights, room for a newcomer. Pure functions.
+"""The arithmetic of FAWKES as pure functions: weights, discrimination, rounding to nodes, room for new MR-clusters.
 
 Source: Ghit, Yigitbasi, Iosup, Epema: "Balanced Resource Allocations Across Multiple Dynamic MapReduce Clusters",
-SIGMETRICS 2014, sections 4.1 and 4.2. Everything works on floats and, exactly, on fractions.
+SIGMETRICS 2014, sections 4.1 and 4.2. All functions accept floats, and fractions for exact results.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, TypeVar
 
-#: Fractions on paper, floats in a simulation.
+#: Exact fractions on paper, floats in the simulator.
 Number = Fraction | float
 K = TypeVar("K", bound=str)
 
 
 @dataclass(frozen=True, slots=True)
 class Metrics:
-    """What is sampled of an MR-cluster at one instant, or since the sample before (``completed_...``).
+    """One sample of an MR-cluster's metrics; ``completed_...`` count completions, the other values hold at the instant.
 
-    ``processor`` and ``disk`` are parts of what it has (slots in use; output data over storage capacity), from 0 to 1.
-    ``slowdown``: mean over running and waiting jobs of time since submission over execution time on the reference
-    MR-cluster; 0 when there is no such job.
+    ``processor`` is the fraction of its slots in use, ``disk`` its output data divided by its storage capacity, both
+    from 0 to 1. ``slowdown`` is the mean, over running and waiting jobs, of the time since submission divided by the
+    execution time alone on the reference MR-cluster; 0 if there are no such jobs.
     """
 
     waiting_jobs: Number = 0
@@ -39,28 +39,31 @@ class Metrics:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing runs or waits."""
+        """Whether no job or task runs or waits."""
         return not (self.waiting_jobs or self.waiting_tasks or self.running_jobs or self.running_tasks)
 
 
 class Weighting(Protocol):
-    """What divides nodes among MR-clusters: one of FAWKES' weighting policies (`harness.systems.fawkes.policies`)."""
+    """Interface of a rule that divides nodes among MR-clusters (`harness.systems.fawkes.policies` implements it)."""
 
     name: ClassVar[str]
     settings: Any
     exact: Mapping[str, Fraction]
-    #: False: MR-clusters stay at their minimum shares.
+    #: False if MR-clusters stay at their minimum shares.
     resizes: ClassVar[bool]
 
     def values(self, metrics: Metrics) -> tuple[Number, ...]:
-        """What is averaged over the samples of an interval."""
+        """Return the values that are averaged over the samples of a period."""
 
     def weights(self, means: Mapping[str, tuple[Number, ...]]) -> dict[str, Number]:
         """Return w of every MR-cluster (eq. 4) from the means of its `values`."""
 
 
 def weights_of(samples: Mapping[K, Number]) -> dict[K, Number]:
-    """w_i = y_i / sum of y (eq. 4); equal when all are 0. What is negative or not a number counts as 0."""
+    """Return w_i = y_i / sum of y (eq.
+
+    4), or equal weights if all y are 0. Negative, infinite and NaN values count as 0.
+    """
     sound = {name: y if y == y and 0 < y < math.inf else Fraction(0) for name, y in samples.items()}
     total = sum(sound.values(), Fraction(0))
     if not total or total == math.inf:
@@ -69,16 +72,16 @@ def weights_of(samples: Mapping[K, Number]) -> dict[K, Number]:
 
 
 def temporal_discrimination(fractions: Mapping[K, Number], weights: Mapping[K, Number]) -> dict[K, Number]:
-    """d_i = c_i - w_i (eq. 1): what an MR-cluster has of the system, less what it is entitled to."""
+    """Return d_i = c_i - w_i (eq. 1): the fraction of the system that an MR-cluster holds, minus its weight."""
     return {name: fractions[name] - weight for name, weight in weights.items()}
 
 
 def global_discrimination(interval: Mapping[K, Number]) -> Number:
-    """E[D^2] (eq. 3), seconds of the whole system squared; 0 for nobody.
+    """Return E[D^2] (eq. 3), in squared seconds of the whole system; 0 without MR-clusters.
 
-    It is the variance of the D_i as long as all nodes are held, because they then sum to 0. While nodes are idle the
-    two differ, and the variance would call it balance when everybody has equally little (one MR-cluster alone could
-    never grow): see docs/decisions/fawkes.md. `variance` is the other one.
+    This equals the variance of the D_i while all nodes are held, because they then sum to 0. While nodes are idle the
+    two differ: the variance is 0 if all MR-clusters have equally little, so a single MR-cluster could never grow (see
+    docs/decisions/fawkes.md). `variance` computes the variance.
     """
     if not interval:
         return Fraction(0)
@@ -86,7 +89,7 @@ def global_discrimination(interval: Mapping[K, Number]) -> Number:
 
 
 def variance(interval: Mapping[K, Number]) -> Number:
-    """E[D^2] - E[D]^2 of the discriminations, seconds of the whole system squared; 0 for nobody."""
+    """Return E[D^2] - E[D]^2 of the discriminations, in squared seconds of the whole system; 0 without MR-clusters."""
     if not interval:
         return Fraction(0)
     mean = sum(interval.values(), Fraction(0)) / len(interval)
@@ -94,11 +97,11 @@ def variance(interval: Mapping[K, Number]) -> Number:
 
 
 def ideal_shares(capacity: Number, weights: Mapping[K, Number], least: Mapping[K, Number]) -> dict[K, Number]:
-    """Capacity in proportion to the weights, nobody below its minimum share (section 4.2.1); not rounded.
+    """Divide the capacity in proportion to the weights with each minimum share respected, unrounded (section 4.2.1).
 
-    Who would get less than its minimum gets that, and the others divide the rest by their weights, until nobody does.
-    Minima that exceed the capacity are kept as they are: admission sees to it that they do not. With weights that are
-    all 0 among those who divide, they divide equally.
+    An MR-cluster whose proportional part is below its minimum gets the minimum, and the others divide the rest by
+    weight; this repeats until no part is below a minimum. If the weights of those who divide are all 0, they get equal
+    parts. Minima that exceed the capacity are returned unchanged; admission prevents this case.
     """
     found: dict[K, Number] = {}
     short = dict(weights)
@@ -119,7 +122,10 @@ def ideal_shares(capacity: Number, weights: Mapping[K, Number], least: Mapping[K
 
 
 def whole_nodes(capacity: int, weights: Mapping[K, Number], least: Mapping[K, int]) -> dict[K, int]:
-    """`ideal_shares` in whole nodes, summing to the capacity (or to the minima): largest remainder, ties by name."""
+    """Round `ideal_shares` to whole nodes by largest remainder (ties by name), keeping the sum.
+
+    The sum is the capacity, or the sum of the minima if that is larger.
+    """
     ideal = ideal_shares(capacity, weights, least)
     nodes = {name: int(share) for name, share in ideal.items()}
     room = max(capacity - sum(nodes.values()), 0)
@@ -130,11 +136,11 @@ def whole_nodes(capacity: int, weights: Mapping[K, Number], least: Mapping[K, in
 
 
 def make_room(wanted: int, held: Mapping[K, int], least: Mapping[K, int], weights: Mapping[K, Number]) -> dict[K, int]:
-    """How many nodes each active MR-cluster gives up so that a newcomer gets `wanted` (section 4.2.1).
+    """Return how many nodes each active MR-cluster gives up so that a new one gets `wanted` nodes (section 4.2.1).
 
-    Those above their minimum shares give in proportion to their weights, nobody goes below its minimum; with weights
-    of 0, in proportion to what they have above it. Whole nodes, ties by name. Less than `wanted` in all only if there
-    is not more above the minima.
+    MR-clusters above their minimum shares give in proportion to their weights, and never go below the minimum. If their
+    weights are all 0, they give in proportion to their nodes above the minimum. Numbers are whole nodes, ties by name.
+    The total is less than `wanted` only if fewer nodes are held above the minima.
     """
     surplus = {name: max(held[name] - least.get(name, 0), 0) for name in held}
     given: dict[K, Number] = dict.fromkeys(held, 0)

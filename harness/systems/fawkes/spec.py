@@ -1,6 +1,6 @@
-"""Experiment files of MR-clusters (``kind: mr-clusters`` and ``mr-layouts``) as models, and their workloads as jobs.
+"""Models of the experiment files ``kind: mr-clusters`` and ``mr-layouts``, and the jobs of their workloads.
 
-The keys: docs/reference/fawkes.md. What is run: `harness.systems.fawkes.experiment`.
+docs/reference/fawkes.md describes the keys. `harness.systems.fawkes.experiment` runs the experiments.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Nodes = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class ProfileSpec(Strict):
-    """`harness.systems.fawkes.simulator.Profile`, without its name."""
+    """The fields of `harness.systems.fawkes.simulator.Profile` except its name."""
 
     map_s: Positive
     reduce_s: Seconds = 0.0
@@ -45,7 +45,10 @@ class ProfileSpec(Strict):
 
 
 class AppJobSpec(Strict):
-    """One job of an application: ``part`` of the application's input, after other jobs of it."""
+    """One job of an application.
+
+    Its fraction ``part`` of the application's input, and the jobs that it comes ``after``.
+    """
 
     profile: Name
     part: Annotated[float, Field(gt=0, le=1e3, allow_inf_nan=False)] = 1.0
@@ -53,14 +56,14 @@ class AppJobSpec(Strict):
 
 
 class ApplicationSpec(Strict):
-    """An application: its input (GB) and its jobs, each named before those that wait for it."""
+    """An application: its input in GB and its jobs, each listed after the jobs that it depends on."""
 
     input_gb: Gigabytes
     jobs: dict[Name, AppJobSpec] = Field(min_length=1, max_length=10_000)
 
 
 class Applications(Strict):
-    """``workloads/fawkes/applications.yaml``, or a file like it."""
+    """``workloads/fawkes/applications.yaml``, or a file in the same format."""
 
     profiles: dict[Name, ProfileSpec] = Field(min_length=1)
     applications: dict[Name, ApplicationSpec] = Field(min_length=1)
@@ -80,7 +83,10 @@ class Applications(Strict):
 
 
 class SubmitSpec(Strict):
-    """So many submissions of one application, each of ``size_gb`` (None: as in its file)."""
+    """Submissions of one application.
+
+    ``count`` of them, each with ``size_gb`` GB of input (None: the application's own).
+    """
 
     application: Name
     """Its name in `applications`."""
@@ -91,11 +97,11 @@ class SubmitSpec(Strict):
 
 
 class ArrivalSpec(Strict):
-    """When: all at once (``batch``), evenly at random (``average``), or in bursts at random times (``bursty``).
+    """Arrival process of submissions: all at once (``batch``), uniform (``average``), or in bursts (``bursty``).
 
-    ``average``: each submission at a moment drawn evenly from ``over_s``. ``bursty``: each belongs to one of
-    ``bursts``, whose beginnings are drawn evenly from ``over_s``, and comes an exponential time of mean ``within_s``
-    after it. The order of submissions is shuffled by the seed.
+    ``average``: each arrives at a time uniform in [0, ``over_s``]. ``bursty``: the beginnings of ``bursts`` bursts are
+    uniform in [0, ``over_s``]; each submission belongs to a random burst and follows its beginning after an exponential
+    time with mean ``within_s``. The seed also shuffles the order of submissions.
     """
 
     process: Literal["batch", "average", "bursty"] = "batch"
@@ -110,7 +116,7 @@ class ArrivalSpec(Strict):
 
 
 class MRClusterSpec(Strict):
-    """One MR-cluster: minimum number of core nodes, when it is requested, data to load, what is submitted to it."""
+    """One MR-cluster: its minimum number of core nodes, when it is requested, the data to load and the submissions."""
 
     core: Nodes
     """Minimum number of nodes."""
@@ -125,7 +131,7 @@ class MRClusterSpec(Strict):
 
 
 class ConstantsSpec(Strict):
-    """`harness.systems.fawkes.simulator.Constants`; what is not named keeps its default."""
+    """Overrides of `harness.systems.fawkes.simulator.Constants`; absent keys keep their defaults."""
 
     map_slots: int | None = Field(default=None, ge=1, le=1000)
     reduce_slots: int | None = Field(default=None, ge=1, le=1000)
@@ -145,7 +151,7 @@ class ConstantsSpec(Strict):
 
 
 class MRPolicyUse(PolicySpec):
-    """A FAWKES policy with its settings; ``growth`` if it is other than the experiment's."""
+    """A FAWKES policy with its settings, and ``growth`` if it differs from the experiment's."""
 
     growth: Literal["transient-core", "transient"] | None = None
     """None: the experiment's."""
@@ -154,7 +160,7 @@ class MRPolicyUse(PolicySpec):
 
 
 class MRExperiment(Strict):
-    """``kind: mr-clusters``: MR-clusters with workloads on shared nodes, under each of some policies."""
+    """``kind: mr-clusters``: MR-clusters with workloads on shared nodes, run under each of several policies."""
 
     kind: Literal["mr-clusters"]
     """`mr-clusters`."""
@@ -194,10 +200,10 @@ class MRExperiment(Strict):
 
 
 class LayoutSpec(Strict):
-    """One MR-cluster that stays as it is: nodes by kind, sites; or one that sheds nodes when its job begins.
+    """One MR-cluster of fixed nodes, or one that loses nodes when its job begins.
 
-    ``everywhere``: the input lies on all nodes that store anything (section 6.4's worst case). ``shrink_by``: so many
-    transient-core nodes leave at the beginning, each with ``shrink_gb`` to hand on (None: its part of all replicas).
+    With ``everywhere`` the input lies on all nodes that store data (the worst case of section 6.4). ``shrink_by``
+    transient-core nodes leave at the beginning; each hands on ``shrink_gb`` GB (None: its part of all replicas).
     """
 
     core: Nodes
@@ -223,7 +229,10 @@ class LayoutSpec(Strict):
 
 
 class LayoutExperiment(Strict):
-    """``kind: mr-layouts``: each application alone on each layout, beside a reference layout. No policy."""
+    """``kind: mr-layouts``: each application alone on each layout, compared with a reference layout.
+
+    There is no policy.
+    """
 
     kind: Literal["mr-layouts"]
     """`mr-layouts`."""
@@ -258,18 +267,18 @@ KINDS: dict[str, type[MRExperiment] | type[LayoutExperiment]] = {
 
 
 def read_experiment(document: YamlDocument) -> MRExperiment | LayoutExperiment:
-    """The experiment in a file whose ``kind`` is one of `KINDS`. InputError with file and line."""
+    """Read an experiment whose ``kind`` is one of `KINDS`. Raises InputError with file and line."""
     return validated(KINDS[document.data["kind"]], document)
 
 
 def read_applications(name: str | None, document: YamlDocument) -> Applications:
-    """The project's applications, or those of a file beside the experiment."""
+    """Read the project's applications, or those of the file ``name`` next to the experiment."""
     path = data_path("workloads", "fawkes", "applications.yaml") if name is None else Path(document.file).parent / name
     return validated(Applications, read_yaml(path))
 
 
 def check_applications(known: Applications, submits: Mapping[str, list[SubmitSpec]], document: YamlDocument) -> None:
-    """InputError for an unknown application."""
+    """Raise InputError if a submission names an unknown application."""
     for where, uses in submits.items():
         for use in uses:
             if use.application not in known.applications:
@@ -281,7 +290,10 @@ def check_applications(known: Applications, submits: Mapping[str, list[SubmitSpe
 
 
 def jobs_of_application(known: Applications, use: SubmitSpec, prefix: str, submit_s: float) -> list[MRJob]:
-    """The jobs of one submission, ids with the prefix; those that wait for others are submitted when these end."""
+    """Return the jobs of one submission; their ids begin with the prefix.
+
+    Jobs that depend on others are submitted when those have ended.
+    """
     application = known.applications[use.application]
     size_gb = use.size_gb if use.size_gb is not None else application.input_gb
     return [
@@ -297,8 +309,8 @@ def jobs_of_application(known: Applications, use: SubmitSpec, prefix: str, submi
 
 
 def jobs_of_cluster(known: Applications, spec: MRClusterSpec, seed: int, name: str) -> tuple[MRJob, ...]:
-    """All jobs that are submitted to one MR-cluster, by seed, in order of submission."""
-    # A text as seed: the same stream on every machine and in every version of Python 3.
+    """Return all jobs that are submitted to one MR-cluster with this seed, in order of submission."""
+    # # A string seed gives the same random stream on every machine and in every version of Python 3.
     chance = random.Random(f"{seed}/{name}")
     submissions = [use for use in spec.submit for _ in range(use.count)]
     arrivals = spec.arrivals

@@ -1,6 +1,6 @@
-"""One MR-cluster in virtual time: its nodes and slots, its FIFO queue of jobs, what its tasks take, its metrics.
+"""One MR-cluster in virtual time: its nodes, slots, FIFO queue of jobs, task durations and metrics.
 
-A task's time is fixed when it starts, from how many tasks then share the disks that serve it.
+A task's duration is fixed when it starts; it depends on how many tasks then share the disks that it uses.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from harness.systems.fawkes.shares import Metrics
 from harness.systems.fawkes.simulator.model import ClusterSetup, Constants, MRJob, NodeKind
 
 MAP, REDUCE = 0, 1
-#: Slots are filled on core nodes first: that is where the input is.
+#: Order in which slots are filled: core nodes first, because they hold the input.
 _ORDER: dict[NodeKind, int] = {"core": 0, "transient-core": 1, "transient": 2}
 
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """A node while an MR-cluster has it. ``own_gb``: output first written here; ``spread_at`` see `Cluster`."""
+    """A node of an MR-cluster.
+
+    ``own_gb`` is the output that tasks wrote here first. ``spread_at`` is `Cluster.spread_gb` at the time it joined: it
+    holds only replicas that were written later.
+    """
 
     id: int
     kind: NodeKind
@@ -32,7 +36,7 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Task:
-    """One running attempt."""
+    """One running attempt of a task."""
 
     id: int
     job: JobRun
@@ -45,9 +49,11 @@ class Task:
 
 @dataclass(slots=True, eq=False)
 class JobRun:
-    """A submitted job. ``todo``: indices of maps and reduces not started (again); ``left``: not ended.
+    """A submitted job.
 
-    ``early``: reduces that run before the last map has ended. ``maps``: how many maps it has.
+    ``todo`` lists, for maps and for reduces, the indices of tasks that have not started or have to start again;
+    ``left`` counts tasks that have not ended. ``early`` are reduces that started before the last map ended. ``maps`` is
+    the number of maps.
     """
 
     spec: MRJob
@@ -68,7 +74,7 @@ class JobRun:
         return len(self.todo[MAP]) + len(self.todo[REDUCE])
 
     def may_start(self, kind: int, slow_start: float) -> bool:
-        """Whether tasks of a kind may start: reduces when ``slow_start`` of the maps have ended."""
+        """Whether tasks of a kind may start. Reduces may once the fraction ``slow_start`` of the maps has ended."""
         return kind == MAP or self.maps - self.left[MAP] >= slow_start * self.maps
 
 
@@ -78,11 +84,11 @@ class Cluster:
     def __init__(self, setup: ClusterSetup, constants: Constants, seed: int) -> None:
         self.setup, self.constants, self.seed = setup, constants, seed
         self.nodes: dict[int, Node] = {}
-        self.queue: list[JobRun] = []  # submitted and not ended, in order of submission
+        self.queue: list[JobRun] = []  # submitted and not finished, in order of submission
         self.active = False
         self.running = [0, 0]
         self.output_gb = 0.0
-        #: GB that every storage node has been sent as a second or third replica so far.
+        #: GB of second and third replicas that each storage node has received so far.
         self.spread_gb = 0.0
         self.done_jobs: deque[float] = deque()
         self.done_tasks: deque[float] = deque()
@@ -104,7 +110,7 @@ class Cluster:
         return [node for node in self.nodes.values() if not node.leaving]
 
     def storage(self) -> list[Node]:
-        """Nodes that take output and stay."""
+        """Return the nodes that store output and are not leaving."""
         return [node for node in self.nodes.values() if node.kind != "transient" and not node.leaving]
 
     def stored_gb(self, node: Node) -> float:
@@ -112,13 +118,17 @@ class Cluster:
         return node.own_gb + self.spread_gb - node.spread_at if node.kind != "transient" else 0.0
 
     def to_release(self, count: int) -> list[Node]:
-        """The nodes that leave: transient ones first, then transient-core ones by what they store; never core nodes."""
+        """Return the `count` nodes that leave first.
+
+        Transient nodes come first, then transient-core nodes, those with the least stored data first. Core nodes never
+        leave.
+        """
         found = [node for node in self.usable() if node.kind != "core"]
         found.sort(key=lambda node: (node.kind != "transient", self.stored_gb(node), -node.id))
         return found[:count]
 
     def kill(self, node: Node) -> None:
-        """Its running tasks are killed and wait again."""
+        """Kill the node's running tasks; they wait to be started again."""
         for task in node.running.values():
             task.alive = False
             self.running[task.kind] -= 1
@@ -127,7 +137,10 @@ class Cluster:
         node.running.clear()
 
     def leave_s(self, leaving: list[Node], now_s: float) -> list[float]:
-        """When each of the nodes has handed its data on; they go one after the other, in the given order."""
+        """Return the time at which each leaving node has replicated its data, s.
+
+        Nodes do so one after another in this order.
+        """
         staying = len(self.storage())
         pairs = max(min((staying + len(leaving)) / 2, staying), 1.0)
         moved, times = 0.0, []
@@ -145,7 +158,7 @@ class Cluster:
         """Submit a job and return its state."""
         maps = job.profile.maps(job.input_gb, self.constants)
         reduces = job.profile.reduces(job.input_gb)
-        # Taken from the end: reversed, so that the first task goes first.
+        # # Indices are popped from the end, so the list is reversed to start the first task first.
         todo = [list(range(maps - 1, -1, -1)), list(range(reduces - 1, -1, -1))]
         ready_s = now_s + self.constants.job_setup_s
         run = JobRun(
@@ -156,11 +169,11 @@ class Cluster:
         return run
 
     def start(self, now_s: float) -> Iterator[tuple[float, Task]]:
-        """Fills free slots in FIFO order (FIFO scheduler of Hadoop 1); yields when each task ends of which it is known.
+        """Fill free slots in FIFO order (Hadoop 1's FIFO scheduler) and yield (end time, task) for each end now known.
 
-        Times are set when all that start now have started, so that the first of a wave does not look as if it were
-        alone. A reduce that starts before the job's last map has ended holds its slot and copies; when it ends is
-        known when that map has.
+        Durations are computed after all tasks that start now have started, so that the first task of a wave does not
+        run as if it were alone. A reduce that starts before the job's last map has ended holds its slot and copies map
+        output; its end becomes known when the last map ends.
         """
         started: list[Task] = []
         copied: list[Task] = []
@@ -206,16 +219,17 @@ class Cluster:
             for task in started:
                 yield now_s + self._task_s(task, pace), task
             for task in copied:
-                # The copying, its part ``shuffle``, may be over by now; sorting and reducing come after the last map.
+                # # Copying takes the fraction ``shuffle`` and may be over by now; sorting and reducing start after the
+                # last map ends.
                 own_s = self._task_s(task, pace)
                 copy_s = own_s * task.job.spec.profile.shuffle
                 yield max(now_s, task.started_s + copy_s) + own_s - copy_s, task
 
     def _pace(self, now_s: float) -> tuple[float, float, float]:
-        """How much longer reading input, writing output and crossing the network take.
+        """Return the factors by which reading input, writing output and crossing the network take longer than alone.
 
-        Disks are at their reference pace while no more tasks use them than the slots of the nodes that have them.
-        Nodes that move their data slow the disks of those that take them.
+        Disks work at reference speed while they serve at most as many tasks as their nodes have slots. Nodes that hand
+        on their data slow down the disks of the nodes that receive them.
         """
         c = self.constants
         kinds = [node.kind for node in self.usable()]
@@ -226,7 +240,7 @@ class Cluster:
         read = max(1.0, self.running[MAP] / (inputs * c.map_slots)) * busy
         write = max(1.0, self.running[REDUCE] / (storage * c.reduce_slots)) * busy
         far = 1.0 + c.wan * (1.0 - 1.0 / self.setup.sites)
-        # Replicas of the output cross the network too.
+        # # Replicas of the output cross the network too, so writing slows down with it.
         return read, write * far, far
 
     def _task_s(self, task: Task, pace: tuple[float, float, float]) -> float:
@@ -240,7 +254,10 @@ class Cluster:
         return round(own * (1.0 + self.constants.spread * self._draw(task)), 3)
 
     def _draw(self, task: Task) -> float:
-        """Evenly from -1 to 1, by seed, MR-cluster, job and task: every policy sees the same tasks."""
+        """Return a number uniform in [-1, 1] that is fixed by seed, MR-cluster, job and task.
+
+        It does not depend on the policy, so that all policies run the same tasks.
+        """
         x = (self.seed * 0x9E3779B97F4A7C15 + task.job.number * 0xBF58476D1CE4E5B9) & _MASK
         x = (x ^ (task.index * 2 + task.kind + 1) * 0x94D049BB133111EB) & _MASK
         x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
@@ -248,7 +265,7 @@ class Cluster:
         return 2.0 * ((x ^ (x >> 31)) >> 11) / (1 << 53) - 1.0
 
     def end(self, task: Task, now_s: float) -> bool:
-        """A task ended. Whether its job has ended with it."""
+        """Record the end of a task and return whether its job has ended too."""
         job = task.job
         node = task.node
         del node.running[task.id]
@@ -274,7 +291,10 @@ class Cluster:
     # --- metrics ---
 
     def metrics(self, now_s: float, period_s: float, reference_s: Mapping[tuple[str, float], float]) -> Metrics:
-        """What FAWKES samples (section 4.3). Completions are those of the last `period_s`."""
+        """Return the metrics that FAWKES samples (section 4.3).
+
+        Completions are those of the last `period_s` seconds.
+        """
         for done in (self.done_jobs, self.done_tasks):
             while done and done[0] <= now_s - period_s:
                 done.popleft()

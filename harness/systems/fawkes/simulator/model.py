@@ -1,4 +1,4 @@
-"""What is simulated: profiles of MapReduce jobs, MR-clusters and their jobs, the constants of nodes and network."""
+"""The inputs of the simulator: job profiles, MR-clusters and their jobs, constants of nodes and network."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from typing import Literal
 
 from harness.systems.fawkes.shares import Weighting
 
-#: core: input and output data; transient-core: output data only; transient: none (section 3.2).
+#: Data stored by a node. core: input and output; transient-core: only output; transient: nothing (section 3.2).
 NodeKind = Literal["core", "transient-core", "transient"]
-#: What MR-clusters grow with; transient nodes leave by instant, transient-core ones by delayed preemption.
+#: Kind of the nodes by which MR-clusters grow. Transient nodes leave by instant preemption, transient-core ones by
+#: delayed preemption.
 Growth = Literal["transient-core", "transient"]
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Nodes and network (section 5.1), and the rates at which data move; GB are 10^9 bytes.
+    """Constants of nodes and network (section 5.1), and data rates; 1 GB is 10^9 bytes.
 
-    ``replication_gb_s``: one transfer of a node's data to another when it leaves. Transfers run in pairs of nodes, at
-    most half of all storage nodes at once, and only into nodes that stay (docs/reference/fawkes.md).
-    ``slow_start``: the part of a job's maps that have ended when its reduces may start (Hadoop 1's default is 0.05).
-    ``load_gb_s``: loading and saving, a core node. ``wan``: how much longer a transfer between sites takes.
+    ``replication_gb_s`` is the rate at which one node copies its data to another when it leaves. Transfers run between
+    pairs of nodes: at most half of all storage nodes send at once, and only nodes that stay receive
+    (docs/reference/fawkes.md). ``slow_start`` is the fraction of a job's maps that must have ended before its reduces
+    start (0.05 by default in Hadoop 1). ``load_gb_s`` is the rate per core node of loading and saving. ``wan`` sets how
+    much longer transfers between sites take: by the factor 1 + wan (1 - 1 / sites).
     """
 
     map_slots: int = 6
@@ -34,18 +36,19 @@ class Constants:
     wan: float = 1.0
     job_setup_s: float = 10.0
     slow_start: float = 1.0
-    #: Durations of tasks spread evenly by this part around their mean.
+    #: Task durations are uniform within this fraction around their mean.
     spread: float = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """How one kind of MapReduce job behaves on a fully loaded MR-cluster of core nodes only.
+    """The resource use of one kind of MapReduce job on a fully loaded MR-cluster of core nodes only.
 
-    ``map_s`` a block; a reduce takes ``reduce_s`` and ``reduce_s_gb`` for each GB that it is sent. ``read`` is the part
-    of a map that waits for the disks of the core nodes, ``write`` the part of a reduce that waits for the disks that
-    take output, ``shuffle`` the part of a reduce that waits for the network. ``shuffled`` and ``output`` are ratios to
-    the input data; ``reduces_gb`` is the number of reduces for each GB of input, two at least.
+    A map takes ``map_s`` per block. A reduce takes ``reduce_s``, plus ``reduce_s_gb`` per GB that it receives. ``read``
+    is the fraction of a map that waits for the disks of core nodes. ``write`` is the fraction of a reduce that waits
+    for the disks that store output, and ``shuffle`` the fraction that waits for the network. ``shuffled`` and
+    ``output`` are ratios to the input size. ``reduces_gb`` is the number of reduces per GB of input; a job has at least
+    two.
     """
 
     name: str
@@ -60,9 +63,9 @@ class Profile:
     reduces_gb: float = 0.1
 
     def maps(self, input_gb: float, constants: Constants) -> int:
-        """Return the number of maps for an input size in GB: one for each block, at least 1.
+        """Return the number of maps for an input size in GB: one per block, at least 1.
 
-        As in Hadoop, a last block of up to a tenth of a block's size belongs to the block before it.
+        As in Hadoop, a remainder of at most a tenth of a block is added to the block before it.
         """
         return max(1, math.ceil(input_gb / constants.block_gb - 0.1))
 
@@ -71,13 +74,13 @@ class Profile:
         return max(2, math.ceil(input_gb * self.reduces_gb - 1e-9))
 
     def one_reduce_s(self, input_gb: float) -> float:
-        """Seconds of one reduce without contention."""
+        """Return the duration of one reduce without contention, s."""
         return self.reduce_s + self.reduce_s_gb * self.shuffled * input_gb / self.reduces(input_gb)
 
 
 @dataclass(frozen=True, slots=True)
 class MRJob:
-    """One MR-job: submitted at ``submit_s``, or when all jobs that ``after`` names (of its MR-cluster) have ended."""
+    """A MapReduce job, submitted at ``submit_s`` or when all jobs in ``after`` (of the same MR-cluster) have ended."""
 
     id: str
     profile: Profile
@@ -88,10 +91,10 @@ class MRJob:
 
 @dataclass(frozen=True, slots=True)
 class ClusterSetup:
-    """One MR-cluster: its minimum number of core nodes, when it is requested, its data, its jobs.
+    """One MR-cluster of a simulation: its core nodes, request time, data and jobs.
 
-    ``submit_s`` of jobs counts from its activation when ``from_activation``. ``fixed``: nodes that it has from the
-    beginning besides its core (micro-experiments). ``ready``: the data are there, nothing is loaded.
+    With ``from_activation`` the ``submit_s`` of its jobs count from its activation. ``fixed`` are further nodes that it
+    has from the beginning (micro-experiments). With ``ready`` its data are already there and nothing is loaded.
     """
 
     name: str
@@ -103,16 +106,16 @@ class ClusterSetup:
     fixed: tuple[tuple[NodeKind, int], ...] = ()
     ready: bool = False
     sites: int = 1
-    #: The input lies on all nodes that store anything, not on the core alone.
+    #: True if the input lies on all nodes that store data, not only on core nodes.
     everywhere: bool = False
-    #: At its activation so many transient-core nodes leave, each with so many GB (section 6.4).
+    #: At activation, ``shrink_by`` transient-core nodes leave, each with ``shrink_gb`` GB of data (section 6.4).
     shrink_by: int = 0
     shrink_gb: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """One simulation. ``policy`` None: MR-clusters stay as they are (micro-experiments)."""
+    """The input of one simulation. With ``policy`` None, MR-clusters keep their size (micro-experiments)."""
 
     nodes: int
     clusters: tuple[ClusterSetup, ...]
@@ -122,5 +125,5 @@ class Setup:
     sample_s: float = 10.0
     seed: int = 1
     time_limit_s: float = 1e6
-    #: Execution time alone on the reference MR-cluster by (profile, input), for slowdowns.
+    #: Execution time alone on the reference MR-cluster by (profile name, input GB), s; slowdowns are relative to it.
     reference_s: dict[tuple[str, float], float] = field(default_factory=dict)

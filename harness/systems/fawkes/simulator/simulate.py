@@ -1,7 +1,7 @@
-"""The event loop: jobs are submitted, tasks end, nodes change hands; every T the manager decides.
+"""The event loop: jobs are submitted, tasks end, nodes change hands, and every period T the manager decides.
 
-Deterministic: the same setup gives the same result. Events at one instant happen in a fixed order: what ends, what
-moves, what begins, then the sample, then the update that uses it.
+The same setup always gives the same result. Events at one instant have a fixed order: ends of tasks, node moves, new
+requests and jobs, the sample, then the update that uses the sample.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _TASK, _DRAINED, _SAVED, _LOADED, _REQUEST, _SUBMIT, _WAKE, _SAMPLE, _UPDATE = r
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """One job that was submitted. Times are seconds since the start; NaN-free: None where it did not happen."""
+    """One submitted job. Times are seconds since the start, or None if the job did not start or end."""
 
     cluster: str
     job: str
@@ -35,7 +35,7 @@ class JobRow:
 
 @dataclass(frozen=True, slots=True)
 class SampleRow:
-    """One MR-cluster at one sample: nodes that it holds, of these leaving, jobs and tasks, its weight."""
+    """One MR-cluster in one sample: nodes held, the leaving ones among them, jobs, tasks and weight."""
 
     time_s: float
     cluster: str
@@ -50,7 +50,10 @@ class SampleRow:
 
 @dataclass(slots=True)
 class Result:
-    """What happened. ``makespan_s``: the end of the last job. ``finished``: before the time limit."""
+    """The result of a simulation.
+
+    ``makespan_s`` is the end of the last job. ``finished`` is False if the time limit ended the simulation.
+    """
 
     jobs: list[JobRow] = field(default_factory=list)
     samples: list[SampleRow] = field(default_factory=list)
@@ -70,7 +73,7 @@ class Result:
 
 
 class Simulation:
-    """One run. `run` may be called once."""
+    """One simulation. Call `run` only once."""
 
     def __init__(self, setup: Setup) -> None:
         self.setup = setup
@@ -79,18 +82,19 @@ class Simulation:
         self.period_s = float(setup.policy.settings.period) if setup.policy is not None else 60.0
         self.clusters = {c.name: Cluster(c, setup.constants, setup.seed + at) for at, c in enumerate(setup.clusters)}
         self.growth = setup.growth
-        self.pool = list(range(setup.nodes - 1, -1, -1))  # taken from the end: the lowest number first
+        self.pool = list(range(setup.nodes - 1, -1, -1))  # popped from the end, so that the lowest number is used first
         self.targets: dict[str, int] = {}
         self.heap: list[tuple[float, int, int, Any]] = []
         self.order = itertools.count()
         self.now_s = 0.0
         self.result = Result()
         self.left = sum(len(c.jobs) for c in setup.clusters)
-        #: Jobs that wait for others: id -> (job, how many have not ended), and who waits for whom.
+        #: Jobs with unfinished predecessors: id -> [job, number of them]. ``followers`` has the reverse: id -> waiting
+        #: jobs.
         self.held: dict[str, dict[str, list[Any]]] = {c.name: {} for c in setup.clusters}
         self.followers: dict[str, dict[str, list[str]]] = {c.name: {} for c in setup.clusters}
         self.early: dict[str, list[tuple[MRJob, float]]] = {c.name: [] for c in setup.clusters}
-        self.unsettled = len(setup.clusters)  # requests to come and nodes that are leaving
+        self.unsettled = len(setup.clusters)  # number of pending requests and of nodes that are leaving
         self.runs: dict[str, list[JobRun]] = {c.name: [] for c in setup.clusters}
 
     def push(self, at_s: float, what: int, value: Any) -> None:
@@ -98,7 +102,10 @@ class Simulation:
         heapq.heappush(self.heap, (at_s, what, next(self.order), value))
 
     def run(self) -> Result:
-        """Until every job has ended (without a policy also until every leaving node has left), or the time limit."""
+        """Simulate until every job has ended, or until the time limit.
+
+        Without a policy, the simulation also waits until every leaving node has left.
+        """
         for cluster in self.setup.clusters:
             for job in cluster.jobs:
                 for before in job.after:
@@ -127,7 +134,7 @@ class Simulation:
         return self.result
 
     def _pass(self, now: float) -> None:
-        """Node- and slot-seconds up to now."""
+        """Advance to time `now` and add the node-seconds and slot-seconds that have passed."""
         passed = now - self.now_s
         if passed > 0:
             self.result.node_s += passed * sum(len(c.nodes) for c in self.clusters.values())
@@ -219,7 +226,7 @@ class Simulation:
         self._obey(commands)
         if self.early[name]:
             self.unsettled += 1
-            self.push(self.now_s, _REQUEST, name)  # jobs came while it was leaving
+            self.push(self.now_s, _REQUEST, name)  # jobs were submitted while it was being removed
         self._tell_and_grant()
 
     # --- nodes ---
@@ -249,7 +256,7 @@ class Simulation:
             self._tell_and_grant()
 
     def _release(self, name: str, count: int) -> None:
-        """Transient nodes leave at once (instant preemption), transient-core ones when their data is elsewhere."""
+        """Release nodes: empty ones at once (instant preemption), others after replication (delayed preemption)."""
         cluster = self.clusters[name]
         delayed: list[Node] = []
         for node in cluster.to_release(count):
@@ -275,7 +282,10 @@ class Simulation:
             self.result.nodes_moved += 1
 
     def _tell_and_grant(self) -> None:
-        """Free nodes go to those who wait for their core, then to those who are to grow, in the order of requests."""
+        """Give free nodes to MR-clusters below their targets, and report the held nodes to the manager.
+
+        MR-clusters that wait for core nodes come first, then growing ones, both in the order of their requests.
+        """
         if self.manager is None:
             return
         members = sorted(self.manager.members.values(), key=lambda member: member.state != "waiting")
@@ -330,7 +340,7 @@ class Simulation:
             if held[1] == 0:
                 self.push(self.now_s, _SUBMIT, (name, held[0]))
 
-    # --- looking ---
+    # # --- samples and results ---
 
     def _sample(self) -> None:
         self.push(self.now_s + self.setup.sample_s, _SAMPLE, None)
@@ -385,5 +395,5 @@ class Simulation:
 
 
 def simulate(setup: Setup) -> Result:
-    """Runs one setup."""
+    """Simulate one setup and return its result."""
     return Simulation(setup).run()
