@@ -190,7 +190,7 @@ def read_yaml(path: Path) -> YamlDocument:
 
 
 def validated(model: type[M], document: YamlDocument, *, data: object = None, at: KeyPath = ()) -> M:
-    """`document` (or `data` found at key path `at` within it) as a model.
+    """Return `document`, or `data` at key path `at` within it, as a model.
 
     Raises InputError with the file, the line, the key path and the number of other errors.
     """
@@ -221,7 +221,7 @@ def _keys_of(one: object) -> list[str]:
 
 
 def _models_in(annotation: object) -> list[Any]:
-    """The models in an annotation, and its mappings of models."""
+    """Return the models in an annotation, and its mappings of models."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     if get_origin(annotation) is dict:

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def left_fold_sum(values: Iterable[object], start: object = 0) -> Any:
-    """The values added one after the other, from left to right.
+    """Return the sum of values, added one after the other from left to right.
 
     Since 3.12 Python's own `sum` compensates rounding errors: a simulation's last digits would depend on Python's
     version, and a compiled policy would differ from the plain one.

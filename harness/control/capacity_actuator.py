@@ -198,8 +198,9 @@ class CapacityActuator(BaseActuator):
         return found if self.leased or found == groups.keys() else set()
 
     def _has_persons_sum(self, parent: str, stands: Mapping[str, Values]) -> bool:
-        """Return whether children's memory sums to neither the administrator's total nor their parent's present memory.
+        """Return whether the children's present memory does not sum to the amount that a controller divides.
 
+        That amount is the administrator's total for them, or their parent's present memory if this is less.
         A controller divides the total of all siblings exactly, to the last MiB. It writes whole MiB as a person does,
         so a single amount shows nothing.
         """
@@ -323,7 +324,7 @@ class CapacityActuator(BaseActuator):
 
     @property
     def creating(self) -> frozenset[str]:
-        """The parents whose children the RM creates."""
+        """The parents whose children the RM creates itself."""
         return frozenset(path for path, queue in self._tree.items() if queue.fixed)
 
     def max_shares(self, capacity: Resource) -> dict[str, Resource]:

@@ -58,16 +58,16 @@ class ControlCore:
     policy : whose plan is enforced.
     period_s : control period, seconds; policies see it in the snapshot.
     write_gap_s : minimum time between writes, seconds. 0 if the driver refreshes the scheduler itself; more than the
-    poll period plus 5 s if the RM's own poll loads the file (harness.control.poll).
+        poll period plus 5 s if the RM's own poll loads the file (harness.control.poll).
     read_back : whether to verify what is in force after each write.
     start_s : when accounting begins, on the snapshots' clock (0: virtual time). None: at the first observation; what
-    was consumed before it does not count.
+        was consumed before it does not count.
     max_ratio : weights are within this ratio of the entitlements (harness.control.bound); None: unbounded.
     write_threshold : siblings keep the weights that were written last while no share among them would change by this
-    fraction or more (harness.control.threshold); 0: every change is written.
+        fraction or more (harness.control.threshold); 0: every change is written.
     remember : whether a removed leaf keeps its account in case it reappears.
     preemption : the scheduler's preemption, which the weights must not trigger (harness.control.preemption); None:
-    there is none, or its kills do not matter.
+        there is none, or its kills do not matter.
     """
 
     def __init__(

@@ -63,9 +63,7 @@ class Entitlements(Protocol):
 
 
 class Actuator(Entitlements, Protocol[ClientIn]):
-    """The actuator of one scheduler's configuration.
-
-    Tracks who owns each value, changes values, checks what is in force.
+    """The actuator of one scheduler's configuration: tracks the owner of each value, writes values and verifies them.
 
     An actuator remembers the administrator's values (`baseline`) and those that the controller wrote (`managed`),
     stores both in a plain document, and never mistakes one for the other. Methods that reach the configuration raise
@@ -93,10 +91,7 @@ class Actuator(Entitlements, Protocol[ClientIn]):
 
     @property
     def scheduler(self) -> str:
-        """Name of the scheduler for readers of the ledger (''.
-
-        The Fair Scheduler, as in ledgers of earlier versions).
-        """
+        """Name of the scheduler for readers of the ledger; '' is the Fair Scheduler, as in older ledgers."""
 
     @property
     def values_name(self) -> str:
@@ -133,7 +128,7 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """
 
     def adopt(self, document: Mapping[str, object], *, lives: bool = False) -> None:
-        """Go on from another controller's `document`.
+        """Resume from another controller's `document`.
 
         Parameters
         ----------
@@ -261,7 +256,7 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """
 
     def write_groups(self, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
-        """Write what was refused as a whole one group at a time; return refused group's parent -> reason."""
+        """Write siblings group by group, after the whole was refused; return a refused group's parent -> reason."""
 
     def touch(self) -> None:
         """Rewrite the configuration unchanged, for a cluster that polls and may have missed the last write."""

@@ -44,11 +44,11 @@ class HeldBack:
     Parameters
     ----------
     planned
-        The part of the cluster that the policy's weights give it.
+        Its fraction of the cluster by the policy's weights.
     given
-        The part that the bounds leave of it.
+        Its fraction of the cluster by the weights within the bounds.
     due
-        The part that its entitlement is.
+        Its fraction of the cluster by the entitlements.
     above_due
         Whether it uses more than its due by at least a container, so that a debt is being paid.
     """
@@ -74,10 +74,10 @@ def within_use(
     snapshot
         The queues, parents before children, with the entitlements as weights.
     rule
-        The scheduler's.
+        The scheduler's preemption rule.
     max_ratio
-        The bound M within which the plan's weights are (`harness.control.bound.bounded`), which is kept; None: there is
-        none.
+        The bound M of the plan's weights (`harness.control.bound.bounded`); the result respects it, too. None: there is
+        no such bound.
     """
     children = _children(snapshot)
     most = math.inf if max_ratio is None else max(max_ratio * (1.0 - 2 * ROUNDING), 1.0)
@@ -125,7 +125,7 @@ def held_back(
     snapshot
         The queues, with the entitlements as weights.
     rule
-        The scheduler's.
+        The scheduler's preemption rule.
     """
     entitled = {queue.name: queue.weight for queue in snapshot.queues.values()}
     children = _children(snapshot)
@@ -170,7 +170,7 @@ def _least(
     """Return the lower bound of each queue's share, as a fraction of the cluster.
 
     A parent keeps at least what its children keep together: by the dominant resource, they may use more in sum than
-    the parent does; and those that use less may have no less than the ratio ``most`` leaves them.
+    the parent does. The ratio ``most`` between siblings raises the bounds of the children that use less.
     """
     found: dict[str, float] = {}
     for name in reversed(list(snapshot.queues)):
@@ -182,13 +182,13 @@ def _least(
 
 
 def _raised(low: Sequence[float], due: Sequence[float], most: float) -> list[float]:
-    """Return lower bounds of siblings' parts, raised to within the ratio ``most`` of the highest, by their dues."""
+    """Raise siblings' lower bounds so that, relative to their dues, none is below the highest one / ``most``."""
     top = max((least / own for least, own in zip(low, due, strict=True) if own > 0.0), default=0.0)
     return [max(least, top / most * own) for least, own in zip(low, due, strict=True)]
 
 
 def _lowered(high: Sequence[float], due: Sequence[float], most: float) -> list[float]:
-    """Return upper bounds of siblings' parts, lowered to within the ratio ``most`` of the lowest, by their dues."""
+    """Lower siblings' upper bounds so that, relative to their dues, none is above ``most`` x the lowest one."""
     bottom = min((bound / own for bound, own in zip(high, due, strict=True) if own > 0.0), default=math.inf)
     return [min(bound, bottom * most * own) if own > 0.0 else bound for bound, own in zip(high, due, strict=True)]
 
@@ -231,7 +231,8 @@ def _ending(snapshot: Snapshot, used: Mapping[str, float], one: float, rule: Pre
     used
         Each queue's use, as a fraction of the cluster.
     one
-        Each queue's container size, as a fraction of the cluster.
+        The size of the largest requested container, as a fraction of the cluster; what ends is counted in multiples of
+        it.
     rule
         The scheduler's preemption rule.
     """
@@ -264,8 +265,8 @@ def _fill(weights: Sequence[float], low: Sequence[float], high: Sequence[float],
         else:
             last = middle
     found = at(steps[first])
-    # Up to the next step the sum grows by the parts that are at neither bound. Compared exactly as the steps are
-    # computed, so that rounding confuses no bounds.
+    # Up to the next step, the sum grows by the parts that are at neither bound. The comparison repeats the divisions by
+    # which the steps were computed, so that rounding cannot put a part on the wrong side of its bound.
     level = steps[first]
     free = [w for w, least, most in zip(weights, low, high, strict=True) if least / w <= level < most / w]
     slope, missing = left_fold_sum(free), total - left_fold_sum(found)

@@ -29,24 +29,27 @@ class ControlSettings:
 
     period_s : from one tick to the next.
     entitlements : queue path -> w_i. Queues that are not named have the weight that the allocation file had when the
-    controller first saw them (ad hoc queues: 1). refresh : ``rpc``: the admin RPC, at once; ``poll``: the RM's own poll
-    of the file, 10 to 20 s. read_back : whether to ask the RM (client RPC) which weights are in force. verify_every_s :
-    how often to ask for the weights in force when nothing was written. effect_s : how long a refreshed file may take to
-    be in force. full_look_every_s : how often to request all applications that the RM retains, not only recent ones.
-    count_earlier : whether usage of applications before the first poll counts. task_lengths : whether to ask the RM's
-    JMX page for the numbers of started and ended containers (mean task length, waits). trust_clock : which clock is
-    right if the machine's and the RM's differ ('': not declared). mode : ``shadow`` writes nothing, ``bounded`` weights
-    within `max_ratio` of the entitlements, ``full`` the policy's.
+        controller first saw them (ad hoc queues: 1).
+    refresh : ``rpc``: the admin RPC, at once; ``poll``: the RM's own poll of the file, 10 to 20 s.
+    read_back : whether to ask the RM (client RPC) which weights are in force.
+    verify_every_s : how often to ask for the weights in force when nothing was written.
+    effect_s : how long a refreshed file may take to be in force.
+    full_look_every_s : how often to request all applications that the RM retains, not only recent ones.
+    count_earlier : whether usage of applications before the first poll counts.
+    task_lengths : whether to ask the RM's JMX page for the numbers of started and ended containers (mean task length,
+        waits).
+    mode : ``shadow`` writes nothing, ``bounded`` weights within `max_ratio` of the entitlements, ``full`` the policy's.
         A shadow logs what ``bounded`` would write.
     max_ratio : see harness.control.bound.
     write_threshold : see harness.control.threshold.
     lease_s : how long the lease must be unchanged before another controller may write the file (0: no lease).
     ask_again : factor of the pause after a slow request (applications, JMX): with 10, the next such request follows
-    after ten times its duration, so these requests take at most a tenth of the RM's time. ad_hoc : queues that the RM
-    created by itself: ``scale``: they keep the weight 1, and their siblings' weights are
+        after ten times its duration, so these requests take at most a tenth of the RM's time.
+    ad_hoc : queues that the RM created by itself: ``scale``: they keep the weight 1, and their siblings' weights are
         scaled; ``name``: they are put into the file while they have applications, and get weights of their own.
+    accept : names of traps (harness.yarn.capacity.traps) that do not prevent the controller from writing.
     guards : limits; when one is exceeded the controller restores the file and continues as a shadow.
-    accept : names of traps (harness.yarn.capacity.traps) that do not prevent it from writing.
+    trust_clock : which clock is right if the machine's and the RM's differ ('': not declared).
     """
 
     period_s: float = 5.0

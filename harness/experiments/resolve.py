@@ -228,9 +228,9 @@ def nodes_of(spec: Experiment) -> tuple[NodeSpec, ...]:
 
 
 def jobs_of(experiment: LoadedExperiment, seed: int) -> tuple[Iterable[JobSpec], int | None]:
-    """Return all jobs of one run in order of submission, and their number (None.
+    """Return all jobs of one run, and their number.
 
-    A trace that is read during the run).
+    The number is None, and the jobs are in order of submission, if a trace is read during the run.
     """
     built = [
         build_jobs(load.workload, queue=load.queue, seed=seed, start_s=load.start_s, scale=load.scale)

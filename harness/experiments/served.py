@@ -113,9 +113,9 @@ def synthetic_setup(queues: int, apps: int, seed: int = 1, scheduler: str = DEFA
 
 
 def with_store(setup: SimSetup, store: str) -> SimSetup:
-    """Set where the scheduler stores its configuration (``memory``: changed over REST.
+    """Return the setup with this store of the scheduler's configuration, if the scheduler supports several.
 
-    ``file``), if it supports both.
+    ``memory`` is changed over REST, ``file`` by a refresh.
     """
     served = simulated(setup.scheduler).served
     if served is None or not served.has_store:

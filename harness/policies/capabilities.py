@@ -1,6 +1,4 @@
-"""Optional capabilities of a policy besides its plan.
-
-One protocol each, which a policy implements by having the method.
+"""Optional capabilities of a policy besides its plan: one protocol each, implemented by having its method.
 
 Callers test for one with ``isinstance``, and work without it if a policy lacks it. A policy only needs `Policy.plan`.
 Systems with a model of their own declare further protocols beside that model (`SlotPolicy` of

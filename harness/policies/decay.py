@@ -119,7 +119,7 @@ def by_ranks(tree: Tree, rank: Sequence[int]) -> list[float]:
 
 
 def asking_ranks(tree: Tree, keys: Sequence[float], asks: Sequence[bool]) -> list[int]:
-    """Return `dense_ranks`; siblings with more ranks than weights can distinguish are ranked among those that ask.
+    """Return `dense_ranks`, but rank only the asking siblings if there are more ranks than weights can distinguish.
 
     A sibling that does not ask then has the rank of the first asking sibling after it, and uses no rank of its own.
     """

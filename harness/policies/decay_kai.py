@@ -142,10 +142,9 @@ class DecayKai(DecayPolicy):
         return since if ledger.window_s is None else min(since, s.window)
 
     def offers(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
-        """Return what the division offers every queue, level by level, in units of the resource (the root.
+        """Return what the division offers every queue, level by level, in units of the resource.
 
-        The capacity).
-
+        The root's offer is the capacity.
         A queue without requests is offered what it would get if it also asked, because its next request may come before
         the next poll. If every P is 0, the weights alone decide.
         """

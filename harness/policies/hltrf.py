@@ -58,11 +58,12 @@ class Hltrf(LongTermPolicy):
     def _min_shares(
         self, tree: Tree, snapshot: Snapshot, late: list[int], used: list[float], t_wait_s: float
     ) -> Mapping[str, Resource]:
-        """Return a minimum share for every queue on the path of a starved leaf: its allocation plus one container.
+        """Return a minimum share for every queue on the path of a starved leaf: its allocation plus some containers.
 
         Algorithm 2's starved leaf (the demanding leaf with the smallest accumulated / weight) gets as many containers
-        as it would hold inside: N_task = T_avg / T_wait (eq. 7). Other leaves only get one. No minimum exceeds the
-        queue's maximum share, because the scheduler would raise the maximum to it.
+        as it would hold inside: N_task = T_avg / T_wait (eq. 7). Other leaves get one; a leaf gets more if AMs may use
+        the containers up. No minimum exceeds the queue's maximum share, because the scheduler would raise the maximum
+        to it.
         """
         if self.settings.lift != "min_share" or not late:
             return {}

@@ -95,7 +95,7 @@ def _claims(
     left: float,
     refill_s: float,
 ) -> list[float]:
-    """Return steps 1 and 2 for the waiting leaves: lower bounds with a sum of at most ``left``."""
+    """Return the waiting leaves' lower bounds from steps 1 and 2; their sum is at most ``left``."""
     claims = {q: min(demand[q], share[q]) if missing[q] > 0 else 0.0 for q in short}
     total = left_fold_sum(claims.values())
     if total > left:

@@ -75,9 +75,9 @@ class Counter:
 
 
 def fair_level(directions: Sequence[Vector], weights: Sequence[Fraction], idle: Sequence[Fraction]) -> Fraction:
-    """Return 1 / phi (eq.
+    """Return 1 / phi of eq. (11): the level s_i / w_i at which DRF exhausts the first resource.
 
-    11): the level s_i / w_i at which DRF exhausts the first resource. ``idle``: remaining fractions.
+    ``idle``: the fraction of each resource that is left.
     """
     totals = [sum((w * b[k] for b, w in zip(directions, weights, strict=True)), Fraction(0)) for k in range(len(idle))]
     return min(h / total for h, total in zip(idle, totals, strict=True) if total)
@@ -87,8 +87,8 @@ def theorem_1(directions: Sequence[Vector], weights: Sequence[Fraction], rho: Fr
     """Return theta of Theorem 1: the bound of differences of s_i / w_i between users with unlimited tasks.
 
     It is the largest s'_i / w_i of a user that takes alone what the fairness-oriented stage leaves. The paper sets it
-    to 0 at rho = 1, which is correct if all users demand the bottleneck. A user that does not is bounded by what is
-    left to it.
+    to 0 at rho = 1, which is correct if all users demand the bottleneck. If a user does not, the bound is what that
+    user could take of the rest.
     """
     left = _left(directions, weights, rho)
     return max(
@@ -253,7 +253,10 @@ class Filling:
         self.idle = [idle - count * need for idle, need in zip(self.idle, self.task[i], strict=True)]
 
     def affinity(self, i: int) -> int:
-        """Return the dot product of the task's demand and the idle resources, both as fractions of the capacity."""
+        """Return a multiple of the dot product of the task's demand and the idle resources.
+
+        Both are taken as fractions of the capacity. The factor is the same for all users.
+        """
         return sum(need * idle * scale for need, idle, scale in zip(self.task[i], self.idle, self.scale, strict=True))
 
     def result(self) -> tuple[Fraction, ...]:

@@ -235,7 +235,7 @@ def _jobs_of(own: Mapping[str, Floats], failed: NDArray[np.bool_]) -> dict[str, 
 
 
 def open_jobs(queue: Mapping[str, object]) -> float:
-    """How many jobs of a queue's summary had neither ended nor failed; 0 where it does not say how many ended.
+    """Return how many jobs of a queue's summary had neither ended nor failed; 0 if the number of ended ones is unknown.
 
     The number may be fractional if the summary is a mean of several.
     """

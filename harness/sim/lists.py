@@ -70,9 +70,9 @@ def pool(head: str, link: str, count: str, kept: str | None = "") -> tuple[Kerne
 
 
 def linked(head: str, tail: str, before: str, after: str) -> tuple[Kernel, Kernel]:
-    """Doubly linked list: return (``insert(members, whole, i, behind)``, -1: in front.
+    """Return ``insert(members, whole, i, behind)`` and ``remove(members, whole, i)`` of a doubly linked list.
 
-    ``remove(members, whole, i)``).
+    ``behind`` -1 inserts in front.
     """
 
     def insert(members: Any, whole: Any, i: int, behind: int) -> None:

@@ -26,9 +26,9 @@ def _settle_others(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def joins(S: Any, W: Any, j: int, now: int) -> None:
-    """Handle the arrival of a job's application: with pseudo accumulated resources it starts at the largest (eq.
+    """Handle the arrival of a job's application.
 
-    5.10).
+    With pseudo accumulated resources, it starts at the largest of the others (eq. 5.10).
     """
     job = W.jobs[j]
     highest = _settle_others(S, W, j, now)

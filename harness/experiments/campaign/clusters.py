@@ -217,9 +217,9 @@ class OpenCluster:
         self._runner: Runner | None = None
 
     def runner(self, experiment: Loaded, coming: Sequence[object], place: Place, says: Says) -> Runner:
-        """What runs variants, of which `coming` are known, on the place's cluster, brought up if it is not there yet.
+        """Return the runner of an experiment's variants on the place's cluster, which is started if it is not up.
 
-        Waits for the cluster's lock. Raises the errors of a start.
+        `coming` are the variants known to run there. Waits for the cluster's lock. Raises the errors of a start.
         """
         key = (experiment.hash, place)
         if self._runner is None or self._key != key:

@@ -303,8 +303,8 @@ def _distribute(
 ) -> tuple[int, int]:
     """AbstractPreemptableResourceCalculator.computeFixpointAllocation, among the children with a guarantee or without.
 
-    The remainder for the other group is computed as in Hadoop, which subtracts only what it gives away in the first
-    round.
+    The remainder for the other group is computed as in Hadoop, which subtracts only the first amount that it gives
+    away.
     """
     q, w = s.q[k], s.pw
     total_mb, total_vcores = s.p[k].ideal_mb, s.p[k].ideal_vcores

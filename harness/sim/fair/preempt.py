@@ -61,11 +61,10 @@ def _free_on(s: S, ni: int) -> tuple[int, int]:
 
 @kernel
 def _victims_on(s: S, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> tuple[int, int]:
-    """Find containers of one node whose end would make room for (mb, vcores).
+    """Write to work[at:] containers of one node whose end would make room for (mb, vcores).
 
-    Return (number, AMs among them) or (-1, 0).
-
-    They are written to work[at:]. FSPreemptionThread.identifyContainersToPreemptOnNode.
+    Return their number and the number of AMs among them; (-1, 0) if no such containers exist. Follows
+    FSPreemptionThread.identifyContainersToPreemptOnNode.
     """
     node, w = s.n[ni], s.work
     total = by_hash(s, node.c_head, False, node.map_cap, w, at)
@@ -256,7 +255,7 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
     hopeless = given + len(s.a)
     if mb >= w[hopeless] and vcores >= w[hopeless + 1]:
         return 0
-    # Nodes up to the first with enough room had too little for the smallest ask so far, and have too little now.
+    # Nodes before w[least + 2] had too little room for the smallest ask so far, so they have too little for this one.
     least = hopeless + 2
     larger = mb >= w[least] and vcores >= w[least + 1]
     searched, first = False, w[least + 2] if larger else 0
@@ -367,9 +366,9 @@ def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
 
 @kernel
 def preempt_pass(s: S, now: int) -> int:
-    """Choose victims for all starved applications that `update` has queued.
+    """Choose and log (VICTIM) victims for all starved applications that `update` has queued.
 
-    Log them (VICTIM) and kill them when due.
+    `run_kills` kills them when they are due. Return 0, or NEED_ROOM if an array is too small; then nothing is changed.
     """
     g = s.g[0]
     if g.heap_top == 0:

@@ -250,8 +250,9 @@ def _clear(s: S, v: int) -> None:
 
 @kernel
 def view_of(s: S, mb: int, vcores: int) -> int:
-    """Return the view of a node with this much space: the tournaments of queues whose smallest ask fits or may reserve.
+    """Return the view of a node with this much space.
 
+    It has the tournaments of the queues whose smallest ask fits in the space, or which may reserve the node.
     Returns -1 if no queue takes part. Few views are kept; the least recently used one is replaced.
     """
     g = s.g[0]

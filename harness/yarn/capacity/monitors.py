@@ -61,7 +61,7 @@ def monitored(site: Mapping[str, object]) -> bool:
 
 
 def runs_monitor(site: Mapping[str, object], monitor: str) -> bool:
-    """Whether a monitor, by the full name of its class, is among those that run if monitors run at all.
+    """Return whether a monitor, by the full name of its class, is among those that run if monitors run at all.
 
     Without a list, only preemption runs.
     """
@@ -69,7 +69,7 @@ def runs_monitor(site: Mapping[str, object], monitor: str) -> bool:
 
 
 def may_run_monitor(values: Mapping[str, object], site: Mapping[str, object], monitor: str) -> bool:
-    """Whether a monitor is among those that run if monitors run at all, by the list of either of two sources.
+    """Return whether either of two sources lists a monitor among those that run if monitors run at all.
 
     ``values`` are the scheduler's properties and ``site`` the ResourceManager's own. A file's list wins over
     yarn-site.xml's, which wins over a configuration store's: if it is unknown which one applies, either may.

@@ -159,10 +159,10 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
 def shown_properties(limits: SchedulerLimits) -> dict[str, str]:
     """Return the Capacity Scheduler's properties that ``/scheduler`` shows, with their prefix.
 
-    An RM whose configuration is a file shows it nowhere else. Whether a value is set or a default is not seen, and of
-    what the scheduler itself is set to nothing is. A queue that the scheduler has created by itself is in no
-    configuration; its settings are those of the template of its parent. A template of which there is no queue yet is
-    not seen: it has values here that hold nobody.
+    An RM whose configuration is a file shows it nowhere else. The page does not tell whether a value is set or a
+    default, and has no settings of the scheduler as a whole. A queue that the scheduler has created by itself is in no
+    configuration; its settings are those of its parent's template. The page does not show a template without queues, so
+    the result has values for it that limit nothing.
     """
     found: dict[str, str] = {}
     below: dict[str, list[str]] = {}

@@ -336,7 +336,7 @@ def _cut(old: Mapping[str, Capacity], shares: Collection[str], whole: Mapping[st
 
 
 def is_by_hand(text: str) -> bool:
-    """Return whether a person may have written this capacity; a controller writes four decimals, or any whole MiB.
+    """Return whether a person may have written this capacity. A controller writes four decimals, or any whole MiB.
 
     A fraction such as 100 / 7, written out, counts as a person's. A person's memory has a unit, or is a multiple of 50
     or 64 MiB.

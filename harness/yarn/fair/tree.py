@@ -35,7 +35,7 @@ ACL_KEYS = {re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", element): el
 
 
 def read_tree(data: object, where: Where) -> AllocationFile:
-    """The allocation file that a queue tree describes.
+    """Return the allocation file that a queue tree describes.
 
     Parameters
     ----------

@@ -211,7 +211,7 @@ def _greater(reading: Reading, left: Amounts, right: Amounts) -> bool:
 
 
 def check_unknown_resources(reading: Reading, node: Node) -> None:
-    """In flexible mode, divide a parent's vector among its children by resource, to check unknown resources."""
+    """In flexible mode, refuse resource types in a queue's vector that yarn.resource-types does not name."""
     if reading.legacy or node.parent is None or node.broken:
         return
     for label in sorted(node.labels):
