@@ -81,7 +81,7 @@ def load_mr(document: YamlDocument) -> LoadedMR:
         try:
             variants = mr_variants(LoadedMR(spec, document, "", known))
         except CallError as error:
-            # # An error in the file ends with exit code 1 (InputError), one in the command line with 2 (CallError).
+            # An error in the file ends with exit code 1 (InputError), one in the command line with 2 (CallError).
             raise InputError(error.what, where=document.where(("policies",)), hint=error.hint) from None
         known_settings = {key for variant in variants for key in settings_of(variant.policy)}
         for key in spec.settings:
@@ -336,8 +336,7 @@ def _decisions(result: Result) -> list[dict[str, Any]]:
     return sorted(found, key=lambda entry: entry["time_s"])
 
 
-# # --- the experiment types
-# ---------------------------------------------------------------------------------------------
+# --- the experiment types ---------------------------------------------------------------------------------------------
 
 
 class _OfMRClusters(Kind):

@@ -165,7 +165,7 @@ class Manager:
         weights = self.policy.weights({member.name: _means(member.samples) for member in active})
         for member in active:
             member.weight = weights[member.name]
-            # # Weights before discriminations, because the samples belong to the period that just ended.
+            # Weights before discriminations, because the samples belong to the period that just ended.
             member.interval += member.weighted_s - member.weight * member.active_s
             member.active_s = member.weighted_s = Fraction(0)
             member.samples, member.busy = [], False

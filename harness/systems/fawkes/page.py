@@ -157,7 +157,7 @@ def _balance(runs: Sequence[Run], clusters: Sequence[str]) -> list[Group]:
         weights.append(LineChart(run.label, "time (s)", "weight", lines))
         x = np.array([float(e["time_s"]) for e in made])
         y = np.array([float(e.get("global_discrimination") or 0.0) for e in made])
-        # # The axis is logarithmic: a value of 0, as after a resize, is drawn at its lower end.
+        # The axis is logarithmic: a value of 0, as after a resize, is drawn at its lower end.
         factors.append(
             LineChart(
                 run.label,

@@ -120,7 +120,7 @@ class FawkesPolicy(Policy):
         capacity = snapshot.capacity
         amounts = [Resource(0, 0)] * len(tree.names)
         parts = [float(part) for part in ideal.values()]
-        # # Round all parts together, so that they sum exactly to the total (under None: to the sum of the core shares).
+        # Round all parts together, so that they sum exactly to the total (under None: to the sum of the core shares).
         memory, vcores = (
             largest_remainder(min(round(sum(parts) * total), total), parts)
             for total in (capacity.memory_mb, capacity.vcores)
@@ -133,7 +133,7 @@ class FawkesPolicy(Policy):
         return Plan(
             order=Order(measure="keys"),
             weights=entitlement_weights(snapshot),
-            # # Keep minimum shares within maximum shares: the scheduler raises a maximum that is below the minimum.
+            # Keep minimum shares within maximum shares: the scheduler raises a maximum that is below the minimum.
             min_shares={
                 name: amounts[q].within(limit_of(snapshot.queues[name], capacity)).at_least(configured[name])
                 for q, name in enumerate(tree.names)
@@ -224,7 +224,7 @@ def _limited(
 
 def _present_parts(snapshot: Snapshot, tree: Tree) -> dict[str, Number] | None:
     """Return the minimum shares in force as parts of the cluster, or None if they do not sum to the whole cluster."""
-    # # Compare memory, which has a fine granularity: on a small cluster whole vcores differ much from the exact parts.
+    # Compare memory, which has a fine granularity: on a small cluster whole vcores differ much from the exact parts.
     whole = max(snapshot.capacity.memory_mb, 1)
     parts: dict[str, Number] = {
         tree.names[q]: _in_force(snapshot.queues[tree.names[q]]).memory_mb / whole for q in tree.leaves
@@ -341,7 +341,7 @@ class ResourceUsage(FawkesPolicy):
         used = {at: {name: mean[at] for name, mean in means.items()} for at in (0, 1)}
         if not any(used[0].values()) and not any(used[1].values()):
             return weights_of(used[0])
-        # # If no MR-cluster has any usage of one kind, that kind contributes 0 to all; eq. (4) then divides by the
+        # If no MR-cluster has any usage of one kind, that kind contributes 0 to all; eq. (4) then divides by the
         # remaining sum.
         part = {at: weights_of(y) if any(y.values()) else dict.fromkeys(y, Fraction(0)) for at, y in used.items()}
         both = {name: psi * part[0][name] + (1 - psi) * part[1][name] for name in means}

@@ -310,7 +310,7 @@ def jobs_of_application(known: Applications, use: SubmitSpec, prefix: str, submi
 
 def jobs_of_cluster(known: Applications, spec: MRClusterSpec, seed: int, name: str) -> tuple[MRJob, ...]:
     """Return all jobs that are submitted to one MR-cluster with this seed, in order of submission."""
-    # # A string seed gives the same random stream on every machine and in every version of Python 3.
+    # A string seed gives the same random stream on every machine and in every version of Python 3.
     chance = random.Random(f"{seed}/{name}")
     submissions = [use for use in spec.submit for _ in range(use.count)]
     arrivals = spec.arrivals

@@ -1,4 +1,4 @@
-"""Progress share and the driver of cloud pools (Lee, Chun, Katz, HotCloud 2011)."""
+"""Progress-share scheduling and the cloud driver that sizes pools of instances (Lee, Chun, Katz, HotCloud 2011)."""
 
 from harness.base.extensions import Extension
 

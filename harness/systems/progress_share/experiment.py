@@ -1,4 +1,4 @@
-"""``kind: computing-rates`` (HotCloud 2011, progress share; docs/reference/progress-share.md)."""
+"""The experiment type ``computing-rates`` (HotCloud 2011, progress share; docs/reference/progress-share.md)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from harness.systems.progress_share.rates import NodeType, RateJob, RatesScenari
 from harness.systems.progress_share.scenarios import play_rates, slot_chooser
 from harness.systems.progress_share.spec import RatesExperiment
 
-#: What is shown of runs, over the whole run and of each job.
+#: Columns of the comparison: metrics of the whole run, then of each job.
 MEASURES = (
     shown("makespan_s"),
     shown("sum_progress_share", own=METRICS),
@@ -55,12 +55,12 @@ class RatesVariant(KindVariant):
     configuration: str
 
     def own(self) -> dict[str, Any]:
-        """Return the variant's own settings for the record: its configuration."""
+        """Return the variant's own settings for the record: the name of its configuration."""
         return {"configuration": self.configuration}
 
 
 def rates_scenario(spec: RatesExperiment, types: Mapping[str, int], seed: int) -> RatesScenario:
-    """The scenario of one configuration, task times drawn by seed (whole milliseconds)."""
+    """Return the scenario of one configuration, with task times in whole milliseconds drawn by seed."""
     jobs = []
     for name, job in spec.jobs.items():
         each: tuple[Fraction, ...] = ()
@@ -131,7 +131,7 @@ def _computed(policy: Policy, scenario: RatesScenario) -> Computed:
 
 
 class ComputingRates(Kind):
-    """Jobs on clusters of several node types, policy by policy."""
+    """The experiment type ``computing-rates``: jobs on clusters of several node types, under each policy."""
 
     name = "computing-rates"
     measures = MEASURES

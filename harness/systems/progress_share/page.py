@@ -1,4 +1,4 @@
-"""The pages of computing rates and of pools (HotCloud 2011, progress share and the cloud driver)."""
+"""The report page of computing rates (HotCloud 2011, progress share), and the findings on it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RATES_SOURCES: tuple[tuple[str, str], ...] = (
 
 
 def content_rates(runs: Sequence[Run]) -> Content:
-    """The page of ``kind: computing-rates``."""
+    """Return the report page of ``kind: computing-rates``."""
     variants = variants_of(runs)
     jobs = list(dict.fromkeys(name for run in runs for name in run.summary_queues()))
     tables = tables_of("Each policy on each configuration", "configuration, policy", variants, MEASURES)
@@ -127,5 +127,8 @@ def _ends_no_later(runs: Sequence[Run]) -> Iterator[Case]:
 
 
 def findings_rates(runs: Sequence[Run]) -> list[Finding]:
-    """Sections 3 and 4: nobody below its share, and sooner than with equal numbers of slots."""
+    """Return the findings of sections 3 and 4.
+
+    They check that no job is below its share, and that the jobs end no later than with equal numbers of slots.
+    """
     return find(runs, (_keeps_shares, _ends_no_later))

@@ -1,11 +1,13 @@
-"""``progress-share``: shares measured by progress, slots to the jobs that they suit (HotCloud 2011, section 3.1).
+"""``progress-share``.
 
-It chooses by slot, so it runs where slots have types: in scenarios and experiments of computing rates. Fair Scheduler
-weights say nothing about nodes: from outside, and in the YARN simulator, its plan is ``fair``'s (what that loses:
-docs/reference/progress-share.md).
+Shares measured as progress, and slots for the jobs that run fastest on them (HotCloud 2011, 3.1).
 
-The paper says that each job receives its fair share; its own exception, for a job with a significantly higher rate,
-breaks that (docs/decisions/progress-share-guarantee.md). ``guarantee`` keeps it.
+The policy chooses a job for each slot, so it works where slots have types: in scenarios and experiments of computing
+rates. Fair Scheduler weights cannot express a preference for nodes; on a real cluster and in the YARN simulator, its
+plan is therefore that of ``fair`` (docs/reference/progress-share.md says what that loses).
+
+According to the paper each job receives its fair share, but the paper's exception for a job with a significantly higher
+rate breaks this (docs/decisions/progress-share-guarantee.md). The setting ``guarantee`` keeps the fair share.
 """
 
 from __future__ import annotations
@@ -39,11 +41,12 @@ class ProgressShareSettings:
 
 
 class ProgressShare(Policy):
-    """The job furthest below its share gets the slot, unless the slot suits another one significantly better.
+    """The job furthest below its share gets the slot, unless another job is significantly faster on it.
 
-    "Furthest below" is the smallest progress share over weight. Rates of different jobs are compared after each has
-    been divided by the job's mean over the cluster (`harness.systems.progress_share.rates.affinity`): a job that is
-    faster everywhere has no preference. On containers as ``fair``: weights cannot prefer a node.
+    "Furthest below" is the smallest progress share over weight. To compare the rates of two jobs, each rate is divided
+    by the job's mean rate over the cluster (`harness.systems.progress_share.rates.affinity`), so that a job that is
+    faster everywhere has no preference. On a YARN cluster the plan is that of ``fair``, because weights cannot prefer a
+    node.
     """
 
     name = "progress-share"
@@ -56,7 +59,7 @@ class ProgressShare(Policy):
 
     @property
     def calibrates(self) -> bool:
-        """Whether computing rates are measured before jobs are chosen by them."""
+        """Whether computing rates are measured before they decide which job gets a slot."""
         return self.settings.calibrate
 
     def slot_choice(self) -> Choose:
@@ -66,16 +69,20 @@ class ProgressShare(Policy):
     def choose(
         self, slot: str, jobs: Sequence[JobView], types: Sequence[NodeType], free: Mapping[str, int]
     ) -> JobView | None:
-        """``free``: slots by type that nobody has, the offered one among them."""
+        """Return the job that gets a slot of type `slot`, or None without jobs.
+
+        ``free`` has the number of free slots of each type, including the offered one.
+        """
         if not jobs:
             return None
-        # Calibration: one task on each type of node, before anything else (section 3.1.2).
+        # Calibration: first, each job runs one task on each node type (section 3.1.2).
         for job in jobs:
             if job.rates[slot] is None and slot not in job.tried:
                 return job
         rates = {job.name: known_rates(job) for job in jobs}
         share = {job.name: progress_share(job.held, rates[job.name], types) for job in jobs}
-        # As in the fair scheduler: below its minimum first, by the part of it that a job has; then by weight.
+        # As in the Fair Scheduler, jobs below their minimum share come first, by the fraction of the minimum that
+        # they have; then all others by weight.
         short = [job for job in jobs if share[job.name] < job.min_share]
         by_level = sorted(jobs, key=lambda job: share[job.name] / job.weight)
         due = min(short, key=lambda job: share[job.name] / job.min_share) if short else by_level[0]
@@ -107,26 +114,31 @@ class ProgressShare(Policy):
         rates: Mapping[str, Mapping[str, Fraction]],
         due: JobView,
     ) -> JobView:
-        """The paper's rule: who is due, but for somebody with a significantly higher rate on the slot."""
+        """Return the job that gets the slot by the paper's rule.
+
+        This is ``due``, unless another job's rate on the slot is significantly higher.
+        """
         if self.settings.preference == float("inf"):
             return due
         wanted = self.exact["preference"] * affinity(slot, rates[due.name], types)
         suited = max(jobs, key=lambda job: (affinity(slot, rates[job.name], types), job is due))
-        # Strictly more than all alike: where nobody prefers anything, the share decides.
+        # The other job must also be at least as fast here as on average (affinity 1). Among equal affinities `max`
+        # prefers the job that is due.
         if suited is not due and affinity(slot, rates[suited.name], types) >= max(wanted, Fraction(1)):
             return suited
         return due
 
 
-#: Ways to give out slots that are looked at before a fair share counts as out of reach.
+#: Number of ways to assign slots that are tried before a fair share counts as unattainable.
 MOST_WAYS = 200_000
 
 
 def attainable(needs: Sequence[tuple[Fraction, Mapping[str, Fraction], int]], free: Mapping[str, int]) -> bool:
-    """Whether the free slots can give every job the progress share that it needs, whole slots only.
+    """Return whether the free slots can give every job the progress share that it still needs, in whole slots.
 
-    ``needs``: (what is missing, what a slot of each type brings, tasks waiting) of each job; ``free``: slots by type.
-    Exact, but for more than `MOST_WAYS` ways (then: no).
+    ``needs`` has for each job: the missing progress share, the progress share that a slot of each type adds, and its
+    waiting tasks. ``free`` is the number of free slots by type. The result is exact, except that it is False after more
+    than `MOST_WAYS` tries.
     """
     names = list(free)
     ways = 0
@@ -137,7 +149,7 @@ def attainable(needs: Sequence[tuple[Fraction, Mapping[str, Fraction], int]], fr
         if at == len(needs):
             return True
         need, brings, tasks = needs[at]
-        # Of the last type, the one worth looking at is the fewest that are enough.
+        # Of the last type, only the smallest sufficient number of slots needs to be tried.
         for counts in itertools.product(*(range(min(count, tasks) + 1) for count in left[:-1])):
             ways += 1
             if ways > MOST_WAYS:

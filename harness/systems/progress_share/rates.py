@@ -1,7 +1,8 @@
-"""Slots of several node types, jobs with computing rates, and who gets a slot that has become free. Pure.
+"""Slots of several node types, jobs with computing rates, and functions that rank jobs for a free slot.
 
 Source: Lee, Chun, Katz, "Heterogeneity-Aware Resource Allocation and Scheduling in the Cloud" (HotCloud 2011), section
-3. CR(s, j) is how fast slot type s runs a task of job j; a task of w seconds of work takes w / CR seconds.
+3. CR(s, j) is how fast slot type s runs a task of job j: a task of w seconds of work takes w / CR seconds. All
+functions are pure.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from fractions import Fraction
 
 @dataclass(frozen=True, slots=True)
 class NodeType:
-    """``slots`` of this type are in the cluster (all of its nodes' together)."""
+    """A node type and the number of its ``slots`` in the whole cluster."""
 
     name: str
     slots: int
@@ -21,7 +22,10 @@ class NodeType:
 
 @dataclass(frozen=True, slots=True)
 class RateJob:
-    """``tasks`` of ``work_s`` seconds each at rate 1; ``rates``: node type -> CR, all above 0."""
+    """A job of ``tasks`` tasks of ``work_s`` seconds each at rate 1.
+
+    ``rates`` maps a node type to CR, which is above 0.
+    """
 
     name: str
     tasks: int
@@ -29,15 +33,18 @@ class RateJob:
     rates: Mapping[str, Fraction]
     weight: Fraction = Fraction(1)
     submit_s: Fraction = Fraction(0)
-    #: The least progress share that it is to have (section 3.1.2), 0 to 1.
+    #: Minimum progress share of the job (section 3.1.2), from 0 to 1.
     min_share: Fraction = Fraction(0)
-    #: Work of each task where they differ (then as many as ``tasks``).
+    #: Work of each task in seconds if it differs between tasks (then one entry per task).
     each_s: tuple[Fraction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RatesScenario:
-    """Node types in the order in which free slots are offered; jobs by name."""
+    """The input of a simulation.
+
+    Node types in the order in which their free slots are offered, and jobs sorted by name.
+    """
 
     types: tuple[NodeType, ...]
     jobs: tuple[RateJob, ...]
@@ -45,11 +52,11 @@ class RatesScenario:
 
 @dataclass(slots=True)
 class JobView:
-    """What a policy sees of a job that has arrived and is not done.
+    """What a policy sees of a job that has arrived and has not ended.
 
-    ``held``: running tasks by node type. ``rates``: CR by node type as far as it is known; None for a type on which
-    none of its tasks has ended yet (calibration), where rates are not given. Measured ones are tasks a second; only
-    their proportions say anything. ``min_share``: the least progress share that the job is to have.
+    ``held`` is the number of running tasks by node type. ``rates`` is CR by node type. With calibration, a rate is None
+    until a task of the job has ended on that type; measured rates are in tasks per second, so that only their ratios
+    have a meaning. ``min_share`` is the minimum progress share of the job.
     """
 
     name: str
@@ -57,7 +64,7 @@ class JobView:
     pending: int
     held: dict[str, int]
     rates: dict[str, Fraction | None]
-    #: Types on which a task has been started, running or ended.
+    #: Node types on which a task of the job has started, whether or not it has ended.
     tried: set[str] = field(default_factory=set)
     min_share: Fraction = Fraction(0)
 
@@ -67,31 +74,35 @@ class JobView:
         return sum(self.held.values())
 
 
-#: (type of the free slot, jobs with tasks waiting, node types, free slots by type) -> who gets it; None: nobody.
+#: Chooses a job for a free slot: (type of the slot, jobs with waiting tasks, node types, free slots by type) -> the
+#: job, or None to leave the slot free.
 Choose = Callable[[str, Sequence[JobView], Sequence[NodeType], Mapping[str, int]], JobView | None]
 
 
 def known_rates(job: JobView) -> dict[str, Fraction]:
-    """CR by type; while one is unknown all count the same, so that the progress share is the slot share."""
+    """Return CR by node type.
+
+    If any rate is unknown all count as 1, which makes the progress share the share of slots.
+    """
     if any(rate is None for rate in job.rates.values()):
         return dict.fromkeys(job.rates, Fraction(1))
     return {name: rate for name, rate in job.rates.items() if rate is not None}
 
 
 def progress_share(held: Mapping[str, int], rates: Mapping[str, Fraction], types: Sequence[NodeType]) -> Fraction:
-    """PS(j) of eq. (1): the rates of the slots that the job holds over those of all slots, 0 to 1."""
+    """Return PS(j) of eq. (1), from 0 to 1: the sum of rates of the slots that the job holds over that of all slots."""
     whole = sum((rates[kind.name] * kind.slots for kind in types), Fraction(0))
     mine = sum((rates[name] * count for name, count in held.items()), Fraction(0))
     return mine / whole if whole else Fraction(0)
 
 
 def affinity(slot: str, rates: Mapping[str, Fraction], types: Sequence[NodeType]) -> Fraction:
-    """A slot type's rate for a job over the job's mean rate on the cluster: 1 where all slots are alike to it."""
+    """Return a job's rate on a slot type divided by its mean rate over all slots: 1 if it runs equally fast on all."""
     slots = sum(kind.slots for kind in types)
     whole = sum((rates[kind.name] * kind.slots for kind in types), Fraction(0))
     return rates[slot] * slots / whole if whole else Fraction(1)
 
 
 def fewest_slots(jobs: Sequence[JobView]) -> JobView | None:
-    """The Hadoop Fair Scheduler's choice: slots / weight, ties by name (the first)."""
+    """Return the Hadoop Fair Scheduler's choice: the job with the smallest slots / weight, the first of equal ones."""
     return min(jobs, key=lambda job: Fraction(job.slots) / job.weight, default=None)

@@ -1,7 +1,7 @@
-"""Scenarios of computing rates: their YAML, and the answer.
+"""Scenarios of computing rates: reading their YAML, running them, and the answer.
 
-The format: docs/reference/progress-share.md. The virtual time that runs them is
-harness.systems.progress_share.simulator.
+docs/reference/progress-share.md describes the format. harness.systems.progress_share.simulator simulates them in
+virtual time.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ JOB_FIELDS = ("tasks", "seconds", "rates", "weight", "submit", "min_share")
 
 
 def is_rates(top: Fields) -> bool:
-    """Whether the fields make a scenario of computing rates."""
+    """Return whether these fields are those of a scenario of computing rates."""
     return "node_types" in top
 
 
 def read_rates(top: Fields) -> RatesScenario:
-    """The scenario from its fields. InputError for whatever is wrong with it."""
+    """Read a scenario from its fields. Raises InputError with file and line."""
     top.only(("node_types", "jobs", "description"), "a scenario of rates")
     top.needs(("jobs",), "give every job its tasks, seconds and rates")
     types, given = [], top.some("node_types", "node types")
@@ -64,11 +64,11 @@ def _job(fields: Fields, name: str, types: list[NodeType]) -> RateJob:
 
 
 def slot_chooser(policy: Policy) -> Choose:
-    """How the policy hands out slots of several types. CallError where it has no rule for them."""
+    """Return the policy's rule for slots of several types. Raises CallError if it has none."""
     if isinstance(policy, SlotChoicePolicy):
         return policy.slot_choice()
     if isinstance(policy, Fair):
-        # Hadoop's Fair Scheduler counts slots, whatever their types.
+        # Hadoop's Fair Scheduler counts slots and ignores their types.
         return lambda _slot, jobs, _types, _free: fewest_slots(jobs)
     raise CallError(
         f"{policy.name} does not hand out slots of several node types",
@@ -79,23 +79,23 @@ def slot_chooser(policy: Policy) -> Choose:
 
 @runtime_checkable
 class SlotChoicePolicy(Protocol):
-    """A policy with a rule of its own for slots of several node types."""
+    """A policy with its own rule for slots of several node types."""
 
-    #: Whether computing rates are measured first, with a task of each job on each node type.
+    #: Whether computing rates are first measured by running a task of each job on each node type.
     calibrates: bool
 
     def slot_choice(self) -> Choose:
-        """Return the rule that names the job that gets a free slot."""
+        """Return the function that chooses the job for a free slot."""
 
 
 def calibrates(policy: Policy) -> bool:
-    """Whether the policy measures computing rates before it chooses by them."""
+    """Return whether the policy measures computing rates before it uses them."""
     return isinstance(policy, SlotChoicePolicy) and policy.calibrates
 
 
 @dataclass(frozen=True, slots=True)
 class RatesAnswer:
-    """When each job ended, and the progress shares until then."""
+    """The answer: when each job ended, and its progress shares until then."""
 
     policy: Policy
     scenario: RatesScenario
@@ -104,8 +104,8 @@ class RatesAnswer:
     def document(self) -> dict[str, Any]:
         """Return the answer for ``--json``.
 
-        Shares are of the whole cluster; ``below_share``: the part of the contended time in which a job's progress share
-        was below its weight's part.
+        Progress shares are fractions of the whole cluster. ``below_share`` is the fraction of the contended time in
+        which a job's progress share was below its weight over the sum of weights.
         """
         scenario, result = self.scenario, self.result
         contended = [interval for interval in result.intervals if interval.contended]
@@ -142,7 +142,7 @@ class RatesAnswer:
         }
 
     def table(self) -> str:
-        """The answer for a terminal of 80 columns."""
+        """Return the answer as text for a terminal of 80 columns."""
         document = self.document()
         lines = [f"policy {document['policy']}: makespan {document['makespan']:g} s", ""]
         names = list(document["completions"])
@@ -168,10 +168,13 @@ class RatesAnswer:
 
 
 def play_rates(scenario: RatesScenario, policy: Policy) -> RatesAnswer:
-    """The jobs in virtual time to their ends. CallError for a policy without a rule for slots of several types."""
+    """Run all jobs to their ends in virtual time.
+
+    Raises CallError for a policy without a rule for slots of several types.
+    """
     result = simulate_rates(scenario, slot_chooser(policy), calibrate=calibrates(policy))
     return RatesAnswer(policy, scenario, result)
 
 
-#: These scenarios, for ``yarnfair allocate``.
+#: This family of scenarios, as registered for ``yarnfair allocate``.
 FAMILY = Family(is_rates, read_rates, play_rates)

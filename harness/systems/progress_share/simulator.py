@@ -1,7 +1,7 @@
-"""A cluster of slots of several types in virtual time: events at the starts and ends of tasks, exact.
+"""Exact simulation in virtual time of a cluster with slots of several types; events are starts and ends of tasks.
 
-One slot is offered after another, types in the scenario's order, until nobody takes one. A task keeps its slot to its
-end. Source of the model: HotCloud 2011, section 3.
+Free slots are offered one after another, types in the scenario's order, until the policy chooses no job. A task keeps
+its slot until it ends. Source of the model: HotCloud 2011, section 3.
 """
 
 from __future__ import annotations
@@ -13,13 +13,16 @@ from fractions import Fraction
 from harness.base.errors import InputError
 from harness.systems.progress_share.rates import Choose, JobView, RateJob, RatesScenario, progress_share
 
-#: A runaway scenario ends with an error.
+#: Maximum number of tasks; a larger scenario is an error.
 MAX_TASKS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What held from ``start_s`` to ``end_s``. ``contended``: every job that had arrived had tasks waiting."""
+    """The state from ``start_s`` to ``end_s``.
+
+    ``contended`` is True if all jobs of the scenario have arrived, none has ended, and each has waiting tasks.
+    """
 
     start_s: Fraction
     end_s: Fraction
@@ -48,7 +51,7 @@ class _Job:
     view: JobView
     started: int = 0
     done: int = 0
-    #: By type, (number, seconds together) of the tasks that have ended; None: rates are given.
+    #: By node type: number of ended tasks and the sum of their durations, s. None: rates are given.
     ended: dict[str, tuple[int, Fraction]] | None = None
 
     def next_work(self) -> Fraction:
@@ -60,9 +63,9 @@ class _Job:
 def simulate_rates(scenario: RatesScenario, choose: Choose, *, calibrate: bool = False) -> RatesResult:
     """Run the jobs to their ends.
 
-    ``calibrate``: a job's rates are unknown until a task of it has ended on the type; then one over the mean completion
-    time of its tasks there, which is all that a scheduler sees of them (section 3.1.2). Raises
-    InputError for a scenario that is too large or never ends.
+    With ``calibrate``, a job's rate on a node type is unknown until one of its tasks has ended there. The rate is then
+    1 over the mean completion time of its tasks there, which is all that a scheduler can observe (section 3.1.2).
+    Raises InputError for a scenario that is too large or never ends.
     """
     if sum(job.tasks for job in scenario.jobs) > MAX_TASKS:
         raise InputError(f"has more than {MAX_TASKS:,} tasks", hint="lower tasks")

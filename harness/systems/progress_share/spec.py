@@ -1,4 +1,4 @@
-"""The files of ``kind: computing-rates`` (progress share). The keys: docs/reference/progress-share.md."""
+"""Models of the files of ``kind: computing-rates`` (progress share). Keys: docs/reference/progress-share.md."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class RateJobSpec(Strict):
-    """``sigma``: spread of the log-normal task times around ``seconds`` (their mean); 0: all alike."""
+    """A job of the file. ``seconds`` is the mean task time; ``sigma`` its log-normal spread, 0 for equal tasks."""
 
     tasks: Count
     """Number of tasks."""
@@ -33,7 +33,10 @@ class RateJobSpec(Strict):
 
 
 class RatesExperiment(Strict):
-    """Jobs on clusters of several node types (``configurations``: slots by node type), policy by policy."""
+    """``kind: computing-rates``: jobs on clusters of several node types, under each policy.
+
+    ``configurations`` maps a name to the number of slots of each node type.
+    """
 
     kind: Literal["computing-rates"]
     """`computing-rates`."""

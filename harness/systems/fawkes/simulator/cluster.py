@@ -158,7 +158,7 @@ class Cluster:
         """Submit a job and return its state."""
         maps = job.profile.maps(job.input_gb, self.constants)
         reduces = job.profile.reduces(job.input_gb)
-        # # Indices are popped from the end, so the list is reversed to start the first task first.
+        # Indices are popped from the end, so the list is reversed to start the first task first.
         todo = [list(range(maps - 1, -1, -1)), list(range(reduces - 1, -1, -1))]
         ready_s = now_s + self.constants.job_setup_s
         run = JobRun(
@@ -219,7 +219,7 @@ class Cluster:
             for task in started:
                 yield now_s + self._task_s(task, pace), task
             for task in copied:
-                # # Copying takes the fraction ``shuffle`` and may be over by now; sorting and reducing start after the
+                # Copying takes the fraction ``shuffle`` and may be over by now; sorting and reducing start after the
                 # last map ends.
                 own_s = self._task_s(task, pace)
                 copy_s = own_s * task.job.spec.profile.shuffle
@@ -240,7 +240,7 @@ class Cluster:
         read = max(1.0, self.running[MAP] / (inputs * c.map_slots)) * busy
         write = max(1.0, self.running[REDUCE] / (storage * c.reduce_slots)) * busy
         far = 1.0 + c.wan * (1.0 - 1.0 / self.setup.sites)
-        # # Replicas of the output cross the network too, so writing slows down with it.
+        # Replicas of the output cross the network too, so writing slows down with it.
         return read, write * far, far
 
     def _task_s(self, task: Task, pace: tuple[float, float, float]) -> float:

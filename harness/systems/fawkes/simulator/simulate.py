@@ -340,7 +340,7 @@ class Simulation:
             if held[1] == 0:
                 self.push(self.now_s, _SUBMIT, (name, held[0]))
 
-    # # --- samples and results ---
+    # --- samples and results ---
 
     def _sample(self) -> None:
         self.push(self.now_s + self.setup.sample_s, _SAMPLE, None)

@@ -1,4 +1,7 @@
-"""Comparisons of runs of pools as plain text of 80 columns. The measures: docs/reference/progress-share.md."""
+"""The plain-text comparison of runs of pools, 80 columns wide.
+
+Docs/reference/progress-share.md describes the metrics.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from harness.systems.progress_share.cloud.model import DRIVER, LoadedPools
 
 
 def comparison_pools(experiment: LoadedPools, ended: Sequence[Ended]) -> list[str]:
-    """A line a configuration, beside it what the model says where it ran on containers."""
+    """Return one line per configuration; after a run on containers, also the time that the model predicts."""
     docker = experiment.spec.docker
     on_containers = docker is not None and any("hour_s" in run.summary for run in ended)
     heads = f"{'speed':>8}{'dollars a period':>18}"

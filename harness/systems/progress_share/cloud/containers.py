@@ -1,7 +1,8 @@
-"""A Docker cluster as a cloud: core nodes, accelerators that join and leave and are paid for, jobs that compute.
+"""A Docker cluster in the role of a cloud: core nodes, billed accelerators that join and leave, jobs that compute.
 
-Instance types become CPU limits and what NodeManagers advertise (`node_type`); hours become seconds. Which nodes are
-there when is harness.systems.progress_share.cloud.real's to say. Times are seconds since 1970.
+An instance type becomes a CPU limit and the resources that a NodeManager advertises (`node_type`); an hour becomes
+``hour_s`` seconds. harness.systems.progress_share.cloud.real decides which nodes exist at which time. Times are seconds
+since 1970.
 """
 
 from __future__ import annotations
@@ -31,14 +32,15 @@ from harness.yarn.answers import FINAL_STATES
 from harness.yarn.rmclient import RmClient
 
 QUEUE = "root.production"
-#: Containers are whole multiples of this, MiB.
+#: Container memory is a multiple of this, MiB.
 STEP_MB = 64
-#: A master computes next to nothing: it takes memory, and no core of its node's.
+#: Resources of an application master: memory but no vcore, because it computes next to nothing.
 MASTER = Resource(STEP_MB, 0)
 _PYTHON = "/usr/bin/python3"
 _FOLLOW_S = 0.5
 _MOST_TRIES = 3
-#: Accelerators go a little before the end of the paid hour, because going takes time: parts of the hour, seconds.
+#: Accelerators leave before the paid hour ends, because leaving takes time: by the smaller of a fraction of the hour
+#: and a number of seconds.
 _BEFORE_END = (0.05, 3.0)
 _ALLOCATIONS = """<?xml version="1.0"?>
 <allocations>
@@ -52,23 +54,26 @@ _ALLOCATIONS = """<?xml version="1.0"?>
 
 @dataclass(slots=True)
 class Held:
-    """An accelerator that is paid for. ``left_s`` None: it is still there."""
+    """An accelerator node and its billing. ``left_s`` is None until it leaves."""
 
     node: JoinedNode
     kind: InstanceType
     left_s: float | None = None
 
     def billed_h(self, hour_s: float) -> int:
-        """Started hours until it left, or until now; at least one."""
+        """Return the started hours until it left or, if it has not left, until now; at least 1."""
         end_s = time.time() if self.left_s is None else self.left_s
         return max(billed_hours((end_s - self.node.joined_s) / hour_s), 1)
 
     def dollars(self, hour_s: float) -> float:
-        """What these hours cost."""
+        """Return the price of the billed hours, dollars."""
         return self.billed_h(hour_s) * self.kind.price_hour
 
     def release_s(self, idle_since_s: float, hour_s: float) -> float:
-        """When it is given back: at the end of the hour that is paid for anyway."""
+        """Return when it should be released.
+
+        Shortly before the end of the hour that is paid for anyway, seconds since 1970.
+        """
         started_s = self.node.joined_s
         hours = release_at_h(0.0, max(idle_since_s - started_s, 0.0) / hour_s)
         return started_s + hours * hour_s - min(_BEFORE_END[0] * hour_s, _BEFORE_END[1])
@@ -76,7 +81,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """Queries that were submitted together and have ended."""
+    """The result of queries that were submitted together: begin, end, and their jobs."""
 
     began_s: float
     ended_s: float
@@ -85,7 +90,7 @@ class Served:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Tasks of one query, for one node (``host``) or for any."""
+    """Tasks of one query, which run on one node (``host``) or on any node (None)."""
 
     name: str
     count: int
@@ -96,7 +101,10 @@ class Task:
 
 @dataclass(slots=True)
 class Cloud:
-    """The cluster while an experiment runs on it. ``events``: what joined and left, for decisions.jsonl."""
+    """The cluster while an experiment runs on it.
+
+    ``events`` lists joins and departures of nodes for decisions.jsonl.
+    """
 
     docker: DockerCloud
     accelerators: Accelerators
@@ -112,7 +120,7 @@ class Cloud:
     # --- nodes ---
 
     def join(self, kind: InstanceType, count: int) -> list[Held]:
-        """Adds accelerators and waits for them."""
+        """Add accelerators, wait until they have joined, and return them."""
         if count == 0:
             return []
         ordered_s = time.time()
@@ -130,7 +138,7 @@ class Cloud:
         return [Held(node, kind) for node in nodes]
 
     def leave(self, held: Sequence[Held]) -> None:
-        """Gives accelerators back: drained, then stopped. They are paid for until now."""
+        """Remove accelerators: drain them, then stop them. They are billed until the call."""
         now = time.time()
         for one in held:
             one.left_s = now
@@ -148,13 +156,13 @@ class Cloud:
             )
 
     def release(self, held: Sequence[Held], idle_since_s: float) -> None:
-        """Gives accelerators back at the end of their paid hours, which is waited for."""
+        """Wait for the end of the paid hours of accelerators, and remove each one then."""
         hour_s = self.docker.hour_s
         left = list(held)
         while left:
             at_s = min(one.release_s(idle_since_s, hour_s) for one in left)
             time.sleep(max(at_s - time.time(), 0.0))
-            # Those that joined together go together.
+            # Nodes that joined together leave together.
             going = [one for one in left if one.release_s(idle_since_s, hour_s) <= at_s + 1.0]
             self.leave(going)
             left = [one for one in left if one not in going]
@@ -162,9 +170,9 @@ class Cloud:
     # --- jobs ---
 
     def serve(self, jobs: Sequence[tuple[str, Sequence[Task]]]) -> Served:
-        """Submits jobs together, in this order, and waits until all have ended.
+        """Submit jobs together, in this order, wait until all have ended, and return the result.
 
-        Raises RunInvalid when one fails, RunTimedOut when they take longer than they may; they are killed then.
+        Raises RunInvalid if a job fails, and RunTimedOut if they exceed the time limit; the jobs are then killed.
         """
         runs, stages = [], {}
         for name, tasks in jobs:
@@ -185,7 +193,7 @@ class Cloud:
                 self._submit(run, stages[run.spec.id], began_s)
             self._follow(runs, stages, began_s + self.docker.time_limit_s)
         except BaseException:
-            # What went wrong first is raised; the cluster goes down with its applications.
+            # Raise the first error, not one from killing: the cluster is stopped with its applications anyway.
             with contextlib.suppress(YarnfairError):
                 self.replayer.kill_all()
             raise
@@ -227,31 +235,37 @@ class Cloud:
             time.sleep(_FOLLOW_S)
 
     def warm_up(self, hosts: Sequence[str]) -> None:
-        """A container on each node before anything counts: Java loads its classes, and a broken cluster shows."""
+        """Run one container on each node before any measurement.
+
+        Java loads its classes, and a broken cluster shows early.
+        """
         tasks = [Task(f"warm-{at}", 1, Resource(STEP_MB, 1), "true", host) for at, host in enumerate(hosts, start=1)]
         self.serve([("warm-up", tasks)])
 
     def task(self, query: Query, count: int, *, name: str = "task", host: str | None = None) -> Task:
-        """Tasks of a query."""
+        """Return `count` tasks of a query."""
         work = self.docker.tasks[query.name]
         command = f"{_PYTHON} -S -E {self.folder}/work.py {work.program} {work.size}"
         return Task(name, count, demand(query, self.docker), command, host)
 
 
 def node_type(kind: InstanceType, docker: DockerCloud) -> NodeType:
-    """What stands for an instance type: a vcore a core, and memory and CPU in proportion."""
+    """Return the node type that represents an instance type.
+
+    One vcore per core, memory and CPU limit scaled by the experiment.
+    """
     memory_mb = max(int(kind.memory_gb * docker.mb_per_gb), STEP_MB)
     return NodeType(kind.name, memory_mb, kind.cores, round(kind.cu * docker.cpus_per_cu, 4))
 
 
 def demand(query: Query, docker: DockerCloud) -> Resource:
-    """What a task of a query asks for."""
+    """Return the container size of a query's tasks: one vcore, and memory rounded up to a multiple of `STEP_MB`."""
     return Resource(max(math.ceil(query.memory_gb * docker.mb_per_gb / STEP_MB), 1) * STEP_MB, 1)
 
 
 @contextlib.contextmanager
 def open_cloud(docker: DockerCloud, core: tuple[InstanceType, int], progress: Callable[[str], None]) -> Iterator[Cloud]:
-    """A cluster with the core pool, for as long as the context lasts; nothing stays behind."""
+    """Start a cluster with the core pool, and remove it completely when the context ends."""
     kind = node_type(core[0], docker)
     spec = ClusterSpec(
         nodes=core[1],

@@ -1,8 +1,9 @@
-"""The cloud driver: how many core nodes, which accelerators, for how long, at what cost. Pure.
+"""The cloud driver: decides how many core nodes and which accelerators to rent, and computes times and costs.
 
 Source: Lee, Chun, Katz, "Heterogeneity-Aware Resource Allocation and Scheduling in the Cloud" (HotCloud 2011), section
-2. Core nodes hold data and compute; accelerator nodes only compute, and are there while queries ask for more than the
-core pool can do in time. Computing rates are in compute units (CU) where nothing was measured.
+2. Core nodes store data and compute. Accelerator nodes only compute; they are rented while the queries need more than
+the core pool can finish in time. Computing rates that were not measured are in compute units (CU). All functions are
+pure.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-#: Part of the disks that data may fill: HDFS needs room for what jobs write in between.
+#: Fraction of the disks that data may fill: HDFS needs space for the intermediate data of jobs.
 DISK_PART = 0.75
 
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """A row of Table 1: price in dollars an hour, disk and memory in GB, ``cu`` of all cores together."""
+    """A row of Table 1: price in dollars per hour, disk and memory in GB, ``cu`` of all cores together."""
 
     name: str
     price_hour: float
@@ -29,22 +30,23 @@ class InstanceType:
 
     @property
     def disk_price_month(self) -> float:
-        """Dollars a GB and month of 30 days, the table's fourth column."""
+        """Price per GB and month of 30 days, dollars (the table's fourth column)."""
         return self.price_hour * 24 * 30 / self.disk_gb
 
     @property
     def memory_gb_core(self) -> float:
-        """Memory of one core, GB."""
+        """Memory per core, GB."""
         return self.memory_gb / self.cores
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A production query. ``work_cu_h``: compute-unit hours on nodes without affinity.
+    """A production query. ``work_cu_h`` is its work in compute-unit hours on nodes without affinity.
 
-    Hints: ``memory_gb`` a task needs (a core runs one task), ``gpu`` whether it can use one and then how many times
-    faster a node's compute units are (``gpu_speed``); ``deadline_h``: by when it must end, None: with the others;
-    ``rates``: measured computing rates by instance type, in CU a node, before all else.
+    The other fields are hints. ``memory_gb`` is the memory of one task (a core runs one task). ``gpu_speed`` is the
+    factor by which a GPU node's compute units are faster for this query (1: it cannot use a GPU). ``rates`` are
+    measured computing rates by instance type, in CU per node; they take precedence. ``deadline_h`` is its own deadline;
+    None: the deadline of all queries.
     """
 
     name: str
@@ -55,11 +57,11 @@ class Query:
     deadline_h: float | None = None
 
     def due_h(self, deadline_h: float) -> float:
-        """By when it must end where all must by ``deadline_h``."""
+        """Return its deadline in hours if the deadline of all queries is ``deadline_h``."""
         return min(deadline_h, self.deadline_h or deadline_h)
 
     def rate(self, kind: InstanceType) -> float:
-        """CR of one node of a type, in CU; 0 on a type that is too small for its tasks."""
+        """Return CR of one node of a type, in CU; 0 if the memory per core is too small for the query's tasks."""
         if self.memory_gb > kind.memory_gb_core:
             return 0.0
         if kind.name in self.rates:
@@ -69,7 +71,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One run of a query that is over, as the history keeps it: hours since the history began."""
+    """One completed run of a query in the history. Times are hours since the history began."""
 
     query: str
     submitted_h: float
@@ -79,7 +81,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the history says of a query: runs an hour, mean work, measured rates by instance type."""
+    """What the history predicts for a query: runs per hour, mean work, measured rates by instance type."""
 
     runs: int
     per_hour: float
@@ -87,16 +89,17 @@ class Estimate:
     rates: Mapping[str, float]
 
 
-#: Nodes of one type.
+#: An instance type and a number of nodes.
 Pool = tuple[InstanceType, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The core pool, how many accelerators of which types, what all costs, and why.
+    """The core pool, the accelerators, their cost, and the reason.
 
-    ``hours``: until all queries are done (infinite: never). ``billed_h`` of the accelerators, started hours.
-    ``refused``: instance type -> why not.
+    ``hours`` is the time until all queries have ended (infinite: never). ``billed_h`` is the number of started hours
+    for which the accelerators are billed. ``cost`` is in dollars per period. ``refused`` maps an instance type to the
+    reason why it was not considered.
     """
 
     core: Pool
@@ -110,12 +113,15 @@ class Decision:
 
 
 def billed_hours(hours: float) -> int:
-    """Started hours. Exactly full hours are not one more."""
+    """Return the number of started hours. An exactly full hour does not start another one."""
     return max(math.ceil(round(hours, 9)), 0)
 
 
 def core_nodes(storage_gb: float, kind: InstanceType, *, replicas: int = 3, disk_part: float = DISK_PART) -> int:
-    """Core nodes that hold so much data with its replicas: the first bound on the core pool (section 2)."""
+    """Return how many core nodes store this much data with its replicas.
+
+    The lower bound of the core pool (section 2).
+    """
     if not (0 <= storage_gb < math.inf):
         raise ValueError(f"{storage_gb} GB cannot be stored")
     nodes = math.ceil(round(storage_gb * replicas / (kind.disk_gb * disk_part), 9))
@@ -123,9 +129,9 @@ def core_nodes(storage_gb: float, kind: InstanceType, *, replicas: int = 3, disk
 
 
 def hours_of(queries: Sequence[Query], nodes: Sequence[Pool]) -> float:
-    """Hours that a cluster takes for queries submitted together, each in turn on all nodes that it can use.
+    """Return the hours that a cluster needs for queries that run one after another, each on all nodes that it can use.
 
-    Infinite where a query can use none.
+    The result is infinite if a query can use none of the nodes.
     """
     total = 0.0
     for query in queries:
@@ -138,9 +144,9 @@ def hours_of(queries: Sequence[Query], nodes: Sequence[Pool]) -> float:
 
 
 def ends_in_time(works: Sequence[float], rates: Sequence[float], deadlines_h: Sequence[float]) -> bool:
-    """Whether queries that are served in this order each end by their deadlines.
+    """Return whether all queries end by their deadlines if they are served in this order.
 
-    If any order meets all deadlines, the order of the deadlines does.
+    If any order meets all deadlines, then serving in the order of the deadlines does.
     """
     hours = 0.0
     for work, rate, deadline_h in zip(works, rates, deadlines_h, strict=True):
@@ -153,11 +159,11 @@ def ends_in_time(works: Sequence[float], rates: Sequence[float], deadlines_h: Se
 
 
 def period_cost(core: Pool, accelerators: Sequence[Pool], hours: float, period_h: float) -> tuple[float, int]:
-    """Return the dollars for one period and the billed hours of the accelerators.
+    """Return the cost of one period in dollars, and the billed hours of the accelerators.
 
-    Core nodes are there for good: each period pays its own hours, also where the queries of one run into the next
-    (section 4: the cost of "one round"). Accelerators are released when the queries are done; of queries that never
-    are, at the end of the period.
+    Core nodes are never released, so each period pays for its own hours, even if its queries run into the next period
+    (section 4: the cost of "one round"). Accelerators are released when the queries end or, if they never end, at the
+    end of the period.
     """
     cost = core[0].price_hour * core[1] * billed_hours(period_h)
     price = sum(kind.price_hour * count for kind, count in accelerators)
@@ -180,14 +186,13 @@ def choose_accelerators(
 ) -> Decision:
     """Return the cheapest mix of accelerators with which the queries end by the deadline.
 
-    Of mixes that cost the same, the one with the fewest nodes is taken. A query with an earlier deadline of its own
-    also ends by that one: queries are served in the order of their deadlines. Mixes that cost more than ``below``
-    altogether are not looked for. A mix has at most ``most`` nodes of each type, and at most ``kinds`` types (None: any
-    number of them).
+    Of mixes that cost the same, the one with the fewest nodes is returned. Queries are served in the order of their
+    deadlines, so that a query with an earlier deadline of its own meets that one too. A mix whose total cost exceeds
+    ``below`` is not considered. A mix has at most ``most`` nodes of each type, and at most ``kinds`` types (None: any
+    number). Types that can run none of the queries are refused.
 
-    If no mix meets the deadline, the answer is marked as one that does not. It is then the mix of one type that ends
-    soonest or, if none of these ever ends, a mix of all types. A type that is too small for the tasks of some query is
-    refused if it would do nothing for any query.
+    If no mix meets the deadline, ``meets_deadline`` of the result is False. The result is then the mix of a single type
+    that ends soonest or, if no such mix ever ends, a mix of all types.
     """
     if not (0 < deadline_h < math.inf and 0 < period_h < math.inf):
         raise ValueError("deadline_h and period_h are finite numbers above 0")
@@ -236,18 +241,18 @@ def _nodes(decision: Decision) -> int:
     return sum(count for _, count in decision.accelerators)
 
 
-#: Steps towards the bound of a mix: the first ones come nearest.
+#: Number of Newton steps in the lower bound of a mix's price; later steps improve it less.
 _STEPS = 6
 
 
 class _MixSearch:
-    """Branch and bound over how many nodes there are of each type.
+    """Branch and bound search over the number of nodes of each type.
 
-    Queries run in the order of their deadlines and must end by them and within ``within_h``, for less than ``below``
-    dollars an hour.
+    Queries run in the order of their deadlines. They must meet these and end within ``within_h`` hours, for less than
+    ``below`` dollars per hour.
 
-    The bound: each query for itself gets the best rate a dollar of the types that are left, as if nodes could be
-    divided and one dollar served all queries so.
+    The lower bound on the price is a relaxation: nodes can be divided, and each query gets the best rate per dollar of
+    the remaining types, as if every dollar served all queries at their best rates.
     """
 
     def __init__(
@@ -264,12 +269,12 @@ class _MixSearch:
         self.works = [query.work_cu_h for query in queries]
         self.deadlines_h = [query.due_h(within_h) for query in queries]
         self.within_h, self.most, self.kinds = within_h, most, len(types) if kinds is None else kinds
-        # Types that serve much for their price first: a good mix is found early.
+        # Try types with much computing rate per dollar first, so that a good mix is found early.
         worth = {kind.name: sum(query.rate(kind) for query in queries) / kind.price_hour for kind in types}
         self.types = sorted(types, key=lambda kind: (-worth[kind.name], kind.name))
         self.rates = [[query.rate(kind) for query in queries] for kind in self.types]
         self.begin = [query.rate(core[0]) * core[1] for query in queries]
-        #: By type: the best rate a dollar of it and those after it, by query.
+        #: ``best_rate[i][q]``: the best rate per dollar of query q on types i and later.
         self.best_rate = [[0.0] * len(self.works)]
         for kind, own in zip(reversed(self.types), reversed(self.rates), strict=True):
             after = self.best_rate[-1]
@@ -278,7 +283,7 @@ class _MixSearch:
         self.best: tuple[float, int, tuple[int, ...]] | None = None
 
     def cheapest(self) -> list[Pool] | None:
-        """The cheapest accelerators that do; None: none for ``below``."""
+        """Return the cheapest accelerators that meet the deadlines, or None if none do so for less than ``below``."""
         self.run(0, (), 0.0, list(self.begin))
         if self.best is None:
             return None
@@ -288,9 +293,12 @@ class _MixSearch:
         return ends_in_time(self.works, rates, self.deadlines_h)
 
     def least_price(self, at: int, rates: Sequence[float]) -> float:
-        """No nodes of the types from ``at`` on that bring the queries in time cost less an hour."""
-        # Each query alone must end in time; from there by Newton's steps: hours fall and are convex in the dollars, so
-        # that every step stays below what is needed.
+        """Return a lower bound of the price that nodes of the types from ``at`` on add, in dollars per hour.
+
+        With cheaper nodes of these types the queries cannot end in time. The bound is infinite if no nodes suffice.
+        """
+        # Start with the price at which each query alone ends in time. Then take Newton steps: total hours are a
+        # decreasing convex function of the dollars, so that no step exceeds the price needed.
         dollars = 0.0
         for work, rate, gain, by_h in zip(self.works, rates, self.best_rate[at], self.deadlines_h, strict=True):
             missing = work / by_h - rate
@@ -310,7 +318,7 @@ class _MixSearch:
         return dollars * (1 - 1e-9)
 
     def run(self, at: int, counts: tuple[int, ...], price: float, rates: list[float]) -> None:
-        """Tries the types from ``at`` on beside the ``counts`` of those before."""
+        """Try numbers of nodes of the types from ``at`` on, given the ``counts`` of the types before."""
         if self.in_time(rates):
             found = (round(price, 9), sum(counts), counts + (0,) * (len(self.types) - at))
             if self.best is None or found < self.best:
@@ -323,7 +331,7 @@ class _MixSearch:
         if math.isinf(limit) or limit > bound + 1e-9:
             return
         kind, own = self.types[at], self.rates[at]
-        # Many first: what one type does alone is a good bound for the others.
+        # Try large counts first: a mix of one type alone gives a good upper bound for the others.
         top = self.most
         if bound < math.inf:
             top = min(top, int((bound - price + 1e-9) / kind.price_hour))
@@ -345,10 +353,10 @@ def choose_pools(
     replicas: int = 3,
     most: int = 100,
 ) -> Decision:
-    """The core pool too: its type and size, and the accelerators, so that a period costs least (section 2).
+    """Choose the type and size of the core pool and the accelerators so that a period costs least (section 2).
 
-    The data with its replicas is the first bound on the core nodes. More of them are taken where the queries then cost
-    less altogether, up to ``most`` more; where nothing meets the deadline, what ends soonest.
+    The data with its replicas gives the minimum number of core nodes. Up to ``most`` more core nodes are considered,
+    and taken where they lower the total cost. If nothing meets the deadline, the choice that ends soonest is returned.
     """
     best: Decision | None = None
 
@@ -362,7 +370,7 @@ def choose_pools(
             if best is not None and best.meets_deadline:
                 alone, _ = period_cost((kind, count), (), 0.0, period_h)
                 if alone > best.cost + 1e-9:
-                    break  # more core nodes only cost more
+                    break  # from here on more core nodes only cost more
             found = choose_accelerators(
                 queries,
                 (kind, count),
@@ -375,16 +383,16 @@ def choose_pools(
             if best is None or rank(found) < rank(best):
                 best = found
             if found.meets_deadline and not found.accelerators:
-                break  # the pool is large enough by itself
+                break  # the core pool is large enough without accelerators
     if best is None:
         raise ValueError("no type for the core pool")
     return best
 
 
 def estimate(history: Sequence[Run], query: str, now_h: float, window_h: float = math.inf) -> Estimate | None:
-    """What the runs of a query within the last ``window_h`` say of its next ones; None without any.
+    """Return what the runs of a query in the last ``window_h`` hours predict for it; None if there are no such runs.
 
-    A rate is measured where a run names the node hours that its work took on a type.
+    A rate on an instance type is computed from the runs whose node hours were all on that type.
     """
     runs = [run for run in history if run.query == query and now_h - window_h <= run.submitted_h <= now_h]
     if not runs:
@@ -408,9 +416,9 @@ def estimate(history: Sequence[Run], query: str, now_h: float, window_h: float =
 
 
 def expected_queries(history: Sequence[Run], known: Sequence[Query], now_h: float, ahead_h: float) -> list[Query]:
-    """The production queries to expect within ``ahead_h``, each with the work that the history says.
+    """Return the queries expected within the next ``ahead_h`` hours, each with the mean work of its history.
 
-    Hints stay the user's; measured rates take the place of theirs.
+    Measured rates replace the user's; all other hints of the user stay. A query without history is expected once.
     """
     found: list[Query] = []
     for query in known:
@@ -427,7 +435,7 @@ def expected_queries(history: Sequence[Run], known: Sequence[Query], now_h: floa
 def release_at_h(started_h: float, idle_since_h: float) -> float:
     """Return when an accelerator that has been idle since ``idle_since_h`` is released.
 
-    This is at the end of the hour that is paid for anyway (billing by the started hour), so that a query in between
-    still finds it.
+    This is the end of its current paid hour (started hours are billed in full), so that a query that arrives before
+    then can still use it.
     """
     return started_h + max(billed_hours(idle_since_h - started_h), 1)

@@ -1,6 +1,7 @@
-"""``kind: cloud`` (HotCloud 2011, pools and their cost; docs/reference/progress-share.md).
+"""The experiment type ``cloud`` (HotCloud 2011, pools and their cost; docs/reference/progress-share.md).
 
-By the model here; on containers (``--backend docker``) harness.systems.progress_share.cloud.real's.
+Variants are computed by a model here. With ``--backend docker``, harness.systems.progress_share.cloud.real runs them on
+containers.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def _ends(spec: CloudExperiment, hours: float, nodes: str) -> float:
 
 
 def _drive(experiment: LoadedPools, driver: DriverSpec, queries: Sequence[Query]) -> Decision:
-    """What the driver chooses for the queries of a period."""
+    """Return the driver's choice for the queries of one period."""
     types, period_h, deadline_h = experiment.candidates(), experiment.spec.period_h, driver.deadline_h
     if driver.storage is not None:
         held = driver.storage
@@ -63,7 +64,7 @@ def _drive(experiment: LoadedPools, driver: DriverSpec, queries: Sequence[Query]
 
 
 class Pools(Kind):
-    """Production queries every period on core nodes with or without accelerators."""
+    """The experiment type ``cloud``: production queries every period on core nodes, with or without accelerators."""
 
     name = "cloud"
     backends = ("sim", "docker")
@@ -92,7 +93,8 @@ class Pools(Kind):
             raise CallError(what, where=spec.experiment, hint="leave them out")
         names = [*spec.configurations]
         if spec.driver is not None:
-            # On containers it comes first: with the rates that it measures, the model says what the others should take.
+            # On containers the driver runs first: the model then predicts the other variants from the rates that it
+            # measures.
             names = [DRIVER, *names] if asked.real else [*names, DRIVER]
         return [PoolsVariant(name, name, "cloud", {}, spec.seed) for name in names]
 
@@ -107,7 +109,7 @@ class Pools(Kind):
             docker_cloud(experiment)
 
     def compute(self, experiment: LoadedPools, variant: PoolsVariant) -> Computed:
-        """Compute the hours and costs of a variant by the model."""
+        """Compute the hours and costs of a variant with the model."""
         spec = experiment.spec
         queries = [Query(name, **query.model_dump()) for name, query in spec.queries.items()]
         if variant.name == DRIVER and spec.driver is not None:

@@ -1,4 +1,4 @@
-"""An experiment of pools: its runs, its instance types, and the pools of its configurations."""
+"""A loaded experiment of pools: its variants, its instance types, and the pools of its configurations."""
 
 from __future__ import annotations
 
@@ -18,21 +18,24 @@ DRIVER = "driver"
 
 @dataclass(frozen=True, slots=True)
 class PoolsVariant(KindVariant):
-    """One run: a configuration of the file, or what the driver chooses."""
+    """One run: a configuration of the file, or the driver's choice."""
 
     def own(self) -> dict[str, Any]:
-        """Return the variant's own settings for the record: its configuration."""
+        """Return the variant's own settings for the record: the name of its configuration."""
         return {"configuration": self.name}
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedPools(Loaded):
-    """An experiment of pools with the instance types that it names."""
+    """A loaded experiment of pools with the instance types that it names."""
 
     types: Mapping[str, InstanceType]
 
     def pool(self, nodes: Mapping[str, int], *at: str) -> Pool:
-        """``{type: count}`` as a pair. InputError with file and line for a type that is none."""
+        """Return the pool that ``{type: count}`` describes.
+
+        Raises InputError with file and line for an unknown type.
+        """
         ((name, count),) = nodes.items()
         if name not in self.types:
             hint = f"one of {', '.join(self.types)}"
@@ -40,28 +43,28 @@ class LoadedPools(Loaded):
         return self.types[name], count
 
     def pools(self, configuration: str) -> tuple[Pool, tuple[Pool, ...]]:
-        """A configuration's core pool and its accelerators."""
+        """Return a configuration's core pool and its pools of accelerators."""
         one, at = self.spec.configurations[configuration], ("configurations", configuration)
         core = self.pool(one.core, *at, "core")
         extra = [self.pool({name: count}, *at, "accelerators") for name, count in one.accelerators.items()]
         return core, tuple(extra)
 
     def candidates(self) -> list[InstanceType]:
-        """What the driver may choose as accelerators."""
+        """Return the instance types that the driver may choose as accelerators."""
         names = self.spec.driver.types if self.spec.driver is not None else []
         return [self.pool({name: 1}, "driver", "types")[0] for name in names]
 
     def core_candidates(self) -> list[InstanceType]:
-        """What the driver may choose as core nodes, where it sizes the core pool."""
+        """Return the instance types that the driver may choose as core nodes; empty if the core pool is given."""
         storage = self.spec.driver.storage if self.spec.driver is not None else None
         names = storage.types if storage is not None else []
         return [self.pool({name: 1}, "driver", "storage", "types")[0] for name in names]
 
 
 def resolved_cloud(spec: CloudExperiment, types: Mapping[str, InstanceType]) -> dict[str, Any]:
-    """All that the results of an experiment of pools depend on."""
+    """Return everything that the results of an experiment of pools depend on, for its hash."""
     found = spec.model_dump(mode="json")
-    # Experiments without a key are what they were before it was there.
+    # Leave out keys that are not used, so that the hashes of experiments from before these keys stay the same.
     if spec.docker is None:
         del found["docker"]
     for query in found["queries"].values():
@@ -74,7 +77,7 @@ def resolved_cloud(spec: CloudExperiment, types: Mapping[str, InstanceType]) -> 
 
 
 def instance_types(spec: CloudExperiment, document: YamlDocument) -> dict[str, InstanceType]:
-    """The instance types that an experiment names or writes out. InputError with file and line."""
+    """Return the instance types that an experiment names or defines. Raises InputError with file and line."""
     listed = spec.instance_types
     if isinstance(listed, str):
         path = data_path("workloads", "cloud", f"{listed}.yaml")
@@ -94,7 +97,7 @@ def instance_types(spec: CloudExperiment, document: YamlDocument) -> dict[str, I
 def cost_summary(
     hours: float, cost: float, billed_h: int, core: Pool, accelerators: Sequence[Pool], period_h: float
 ) -> dict[str, Any]:
-    """Return a run's time, price and nodes for its summary; with several accelerator types, also the number of each."""
+    """Return a run's time, cost and nodes for its summary; with several accelerator types, also the number of each."""
     mixed = {"accelerators": {kind.name: count for kind, count in accelerators}} if len(accelerators) > 1 else {}
     return {
         "makespan_s": round(hours * 3600, 3),

@@ -1,4 +1,4 @@
-"""The pages of computing rates and of pools (HotCloud 2011, progress share and the cloud driver)."""
+"""The report page of pools (HotCloud 2011, the cloud driver), and the findings on their cost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ POOLS_SOURCES: tuple[tuple[str, str], ...] = (
 
 
 def content_pools(runs: Sequence[Run]) -> Content:
-    """The page of ``kind: cloud``."""
+    """Return the report page of ``kind: cloud``."""
     variants = variants_of(runs)
     slowest = max((v.mean("makespan_s") or 0.0 for v in variants), default=0.0)
     columns: tuple[tuple[Head, Callable[[Variant], str]], ...] = (
@@ -51,7 +51,7 @@ def content_pools(runs: Sequence[Run]) -> Content:
         ("cost", "dollars a period", lambda variant: variant.mean("cost_dollars")),
     )
     for title, label, value_of in measures:
-        # One bar a configuration; their names find no room below and stand in the legend.
+        # One bar per configuration. The names do not fit below the bars, so the legend shows them.
         chosen = value_of(driver) if driver is not None else None
         levels = ((chosen, "the driver's choice"),) if chosen is not None else ()
         charts.append(BarChart(title, label, [""], names, [[value_of(v) for v in listed]], levels))
@@ -73,7 +73,7 @@ def _hours(variant: Variant) -> float | None:
 
 
 def _pool(run: Run, pool: str) -> tuple[Any, float]:
-    """A pool's node type, and how many it has."""
+    """Return a pool's node type and its number of nodes."""
     return (run.summary.get("types") or {}).get(pool), number_at(run.summary, "nodes", pool) or 0
 
 
@@ -83,13 +83,16 @@ def _nodes(run: Run, pool: str) -> str:
 
 
 def _own_deadlines(experiment: Any) -> bool:
-    """Whether some query has one: how long all take then does not say whether a configuration is in time."""
+    """Return whether any query has its own deadline.
+
+    If so, the time of all queries together does not show whether a configuration meets the deadlines.
+    """
     queries = experiment.get("queries") if isinstance(experiment, Mapping) else None
     return any((query or {}).get("deadline_h") for query in (queries or {}).values())
 
 
 def _known(runs: Sequence[Run]) -> list[Run]:
-    """Those with a time and a cost: a run without, as one that never ends, is neither fast nor cheap."""
+    """Return the runs that have a time and a cost; a run that never ends has neither and cannot be compared."""
     return [run for run in runs if run.figure("makespan_s") is not None and run.figure("cost_dollars") is not None]
 
 
@@ -137,5 +140,9 @@ def _driver_is_cheapest(runs: Sequence[Run]) -> Iterator[Case]:
 
 
 def findings_pools(runs: Sequence[Run]) -> list[Finding]:
-    """Section 4: accelerators by the hour cost less than as many core nodes; the driver meets its deadline cheaply."""
+    """Return the findings of sections 2 and 4.
+
+    They check that rented accelerators cost less than the same number of core nodes, and that the driver meets its
+    deadline at the lowest cost.
+    """
     return find(runs, (_accelerators_cost_less, _driver_is_cheapest))

@@ -1,10 +1,10 @@
-"""``kind: cloud`` on containers (``--backend docker``): pools that really grow and shrink, rates really measured.
+"""``kind: cloud`` on containers (``--backend docker``): pools that really grow and shrink, rates that are measured.
 
-The cloud driver (harness.systems.progress_share.cloud.driver) is the model's; what it decides is carried out here on a
-Docker cluster, whose hours are ``docker.hour_s`` seconds long: it measures computing rates by running tasks of each
-query on a node of each type, chooses accelerators for the deadline, lets them join, has the production queries run, and
-gives the accelerators back at the end of the hour that is paid for. Later periods are decided by the history of earlier
-ones. Work is counted in tasks, and rates in tasks an hour and node, in the place of compute units.
+The cloud driver (harness.systems.progress_share.cloud.driver) is the same as in the model. Its decisions are carried
+out on a Docker cluster on which an hour lasts ``docker.hour_s`` seconds. A driver run measures computing rates (it runs
+tasks of each query on a node of each type), chooses accelerators for the deadline, adds them, runs the production
+queries, and removes the accelerators at the end of the hour that is paid for. Later periods use the history of earlier
+ones. Work is counted in tasks, and rates in tasks per hour and node instead of compute units.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SECONDS = 3600.0
 
 @dataclass(frozen=True, slots=True)
 class LoadedDockerCloud:
-    """An experiment of pools as containers run it: its core pool, and its queries with tasks for their work."""
+    """An experiment of pools prepared for containers: its core pool, and its queries with their work in tasks."""
 
     experiment: LoadedPools
     docker: DockerCloud
@@ -50,7 +50,7 @@ class LoadedDockerCloud:
 
 
 def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
-    """An experiment as containers are to run it. InputError with file and line for what they cannot."""
+    """Prepare an experiment for containers. Raises InputError with file and line for what containers cannot do."""
     spec, document = experiment.spec, experiment.document
     if spec.docker is None:
         raise InputError(
@@ -98,7 +98,10 @@ def docker_cloud(experiment: LoadedPools) -> LoadedDockerCloud:
 
 @contextlib.contextmanager
 def open_runner(loaded: LoadedDockerCloud, says: Callable[[str], None]) -> Iterator[Runner]:
-    """Runs the driver and the configurations on one cluster, which lasts as long as the context."""
+    """Return a context whose runner runs the driver and the configurations on one cluster.
+
+    The cluster ends with the context.
+    """
     rates: dict[str, dict[str, float]] = {}
     with open_cloud(loaded.docker, loaded.core, says) as cloud:
 
@@ -120,7 +123,7 @@ def open_runner(loaded: LoadedDockerCloud, says: Callable[[str], None]) -> Itera
 
 
 class _One:
-    """One run: the driver's periods, or one configuration."""
+    """One run: the periods of the driver, or one configuration."""
 
     def __init__(
         self, loaded: LoadedDockerCloud, cloud: Cloud, directory: RunDirectory, rates: dict[str, dict[str, float]]
@@ -136,7 +139,7 @@ class _One:
     # --- a configuration ---
 
     def fixed(self, name: str) -> dict[str, Any]:
-        """The queries once, on the core pool and the accelerators of a configuration."""
+        """Run the queries once on the core pool and the accelerators of a configuration, and return the summary."""
         core, extra = self.loaded.experiment.pools(name)
         held = [one for pool in extra for one in self.cloud.join(*pool)]
         hours = self._serve(self.loaded.queries, name)
@@ -162,7 +165,7 @@ class _One:
 
     def _summary(self, hours: float, cost: float, billed_h: int, extra: Sequence[Pool]) -> dict[str, Any]:
         return {
-            # In the experiment's hours, as the model's: hour_s says how long one of them was.
+            # Times and costs are in the experiment's hours, like the model's; hour_s is the length of such an hour.
             **cost_summary(hours, cost, billed_h, self.loaded.core, extra, self.period_h),
             "hour_s": self.hour_s,
             "tasks": {name: task.count for name, task in self.loaded.docker.tasks.items()},
@@ -171,7 +174,7 @@ class _One:
     # --- the driver ---
 
     def driver(self, driver: DriverSpec) -> dict[str, Any]:
-        """Calibration, then period by period: decide, grow, run, shrink."""
+        """Run the driver and return the summary: calibration, then in each period decide, grow, run and shrink."""
         loaded, hour_s, period_h, types = self.loaded, self.hour_s, self.period_h, self.loaded.experiment.candidates()
         usable = [kind for kind in types if any(_fits(query, kind) for query in loaded.queries)]
         own = loaded.core[0].name
@@ -204,7 +207,7 @@ class _One:
                     "refused": dict(chosen.refused),
                 }
             )
-            # Of what calibration needed, that stays which the decision wants.
+            # Keep those accelerators of the calibration that the decision wants.
             kept = [
                 one
                 for kind, count in chosen.accelerators
@@ -244,9 +247,10 @@ class _One:
         }
 
     def _calibrate(self, held: Sequence[Held]) -> None:
-        """Computing rates: tasks an hour that a node runs of each query, all cores busy, containers' starts included.
+        """Measure computing rates: tasks per hour of each query on one node of each type, with all its cores busy.
 
-        Every query runs ``waves`` tasks a core on one node of each type, types side by side, queries one after another.
+        Container starts are included. Every query runs ``waves`` tasks per core on one node of each type: all types at
+        the same time, one query after another.
         """
         core = self.loaded.core[0]
         hosts = [(core, self.cloud.core_hosts[0]), *((one.kind, one.node.host) for one in held)]
@@ -286,7 +290,7 @@ class _One:
     # --- writing ---
 
     def write(self) -> None:
-        """Tables and events as they stand."""
+        """Write the tables and events as far as they are known."""
         events = [{**event, "time_s": round(event["time_s"] - self.zero_s, 3)} for event in self.cloud.events]
         merged = sorted([*self.decisions, *events], key=lambda entry: float(entry["time_s"]))
         self.directory.write_lines("decisions.jsonl", merged)

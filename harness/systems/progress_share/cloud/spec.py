@@ -1,4 +1,7 @@
-"""The files of ``kind: cloud`` (HotCloud 2011, pools and their cost). The keys: docs/reference/progress-share.md."""
+"""Models of the files of ``kind: cloud`` (HotCloud 2011, pools and their cost).
+
+See docs/reference/progress-share.md.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ Count = Annotated[int, Field(ge=1, le=100_000)]
 
 
 class InstanceSpec(Strict):
-    """An instance type."""
+    """An instance type: price, disk, memory and cores."""
 
     price_hour: Number
     """Dollars a started hour."""
@@ -31,7 +34,7 @@ class InstanceSpec(Strict):
 
 
 class QuerySpec(Strict):
-    """A production query."""
+    """A production query: its work, the memory of its tasks, and its computing rates."""
 
     work_cu_h: Number
     """Its work, hours of one compute unit."""
@@ -46,7 +49,7 @@ class QuerySpec(Strict):
 
 
 class CloudConfiguration(Strict):
-    """A configuration: the core nodes and the accelerators."""
+    """A configuration: its core nodes and its accelerators."""
 
     core: dict[str, Count] = Field(min_length=1, max_length=1)
     """Node type → number."""
@@ -55,7 +58,10 @@ class CloudConfiguration(Strict):
 
 
 class StorageSpec(Strict):
-    """What the core pool must hold: ``data_gb`` and what comes in, with ``replicas``, on nodes of one of ``types``."""
+    """What a core pool sized by the driver must store: ``data_gb`` plus incoming data, with ``replicas``.
+
+    Its nodes are of one of ``types``.
+    """
 
     data_gb: Number
     """The data at the beginning of a period."""
@@ -68,10 +74,10 @@ class StorageSpec(Strict):
 
 
 class DriverSpec(Strict):
-    """What the cloud driver is asked besides: accelerators of ``types`` by ``deadline_h``.
+    """The task of the cloud driver: choose accelerators of ``types`` so that the queries end by ``deadline_h``.
 
-    For this ``core`` pool, or for one that it sizes by the ``storage`` and by the queries. ``kinds``: how many types of
-    accelerators it may mix (absent: any number).
+    The core pool is either given (``core``) or sized by the driver from ``storage`` and the queries. ``kinds`` limits
+    how many types of accelerators it may mix (absent: no limit).
     """
 
     core: dict[str, Count] | None = Field(None, min_length=1, max_length=1)
@@ -97,7 +103,7 @@ class DriverSpec(Strict):
 
 
 class DockerTasks(Strict):
-    """What a query is on containers: ``count`` tasks of a program of ``workloads/cloud/work.py`` of a ``size``."""
+    """A query on containers: ``count`` tasks that run a program of ``workloads/cloud/work.py`` with this ``size``."""
 
     program: Literal["crypto", "sort"]
     """`crypto`: a chain of hashes; `sort`: numbers written, read, sorted, written (`workloads/cloud/work.py`)."""
@@ -110,10 +116,10 @@ class DockerTasks(Strict):
 class DockerCloud(Strict):
     """How the experiment runs on containers (``--backend docker``).
 
-    ``hour_s``: an hour of prices and deadlines on the wall clock. ``cpus_per_cu``: the CPU limit that stands for a
-    compute unit, ``mb_per_gb``: the MiB that a NodeManager advertises for a GB. ``tasks`` by query. ``waves``: how many
-    tasks a core each node type runs for each query to measure its computing rate. ``periods``: how often the driver
-    decides, after the first time by what it has seen.
+    ``hour_s`` is the wall-clock length of an hour of prices and deadlines, in seconds. ``cpus_per_cu`` is the CPU limit
+    per compute unit, ``mb_per_gb`` the MiB that a NodeManager advertises per GB. ``tasks`` defines the tasks of each
+    query. ``waves`` is the number of tasks per core that each node type runs to measure its computing rate for a query.
+    ``periods`` is how often the driver decides; from the second time on it uses the history.
     """
 
     hour_s: Annotated[float, Field(ge=5, le=3600)] = 60.0
@@ -133,7 +139,7 @@ class DockerCloud(Strict):
 
 
 class CloudExperiment(Strict):
-    """Production queries every ``period_h`` on core nodes with or without accelerators."""
+    """``kind: cloud``: production queries every ``period_h`` hours on core nodes, with or without accelerators."""
 
     kind: Literal["cloud"]
     """`cloud`."""
