@@ -1,6 +1,6 @@
-"""The ``yarnfair`` command: finds the verb's module only when it is called, and turns errors into one line and a code.
+"""The ``yarnfair`` command. Imports a verb's module only when the verb is called, and turns errors into exit codes.
 
-Start-up counts: nothing here imports numpy, pandas or numba.
+An error is printed as one line. For a short start-up time, nothing here imports numpy, pandas or numba.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.base.machine_code import announce_with
 from harness.base.quick import collect_rarely
 from harness.cli.output import outlive_readers
 
-#: what a user is about -> verb -> ("module:attribute", short help). The module is imported when the verb is called.
+#: Group of the help page -> verb -> ("module:attribute", short help). The module is imported when the verb is called.
 GROUPS: dict[str, dict[str, tuple[str, str]]] = {
     "To begin with": {
         "demo": ("harness.cli.demo:demo", "One minute in the terminal: what a queue lent comes back."),
@@ -79,7 +79,7 @@ COMMANDS = {verb: place for group in GROUPS.values() for verb, place in group.it
 
 
 def with_debug(command: click.Command) -> click.Command:
-    """The command with ``--debug``; of a group, all its commands."""
+    """Add the option ``--debug`` to a command, or to all commands of a group, and return it."""
     if isinstance(command, click.Group):
         for one in command.commands.values():
             with_debug(one)
@@ -154,7 +154,7 @@ def cli() -> None:
     """
 
 
-#: How click begins what it says of a choice that there is not.
+#: The beginning of click's message on an invalid choice.
 _NO_CHOICE = re.compile(r"'(.*?)' is not one of ")
 
 
@@ -164,11 +164,11 @@ def _print_error(line: str) -> None:
 
 @contextlib.contextmanager
 def _terminated_in_order() -> Iterator[None]:
-    """SIGTERM (a time limit) and SIGHUP (a terminal that goes away) end a command as Ctrl-C does.
+    """Let SIGTERM (a time limit) and SIGHUP (a closed terminal) end a command in the same way as Ctrl-C.
 
-    What the command started goes, what it measured stays. Only the first of these signals counts: `timeout` sends two,
-    and the second must not break off the cleaning up. Commands that know better (enforce, sim serve) set their own
-    handlers; a signal that is ignored (`nohup`) stays ignored.
+    What the command started is stopped, and its measurements are kept. Only the first of these signals counts:
+    `timeout` sends two, and the second must not interrupt the clean-up. Commands with their own signal handlers
+    (enforce, sim serve) replace these; a signal that is ignored (`nohup`) stays ignored.
     """
 
     def once(*_: object) -> None:
@@ -178,7 +178,8 @@ def _terminated_in_order() -> Iterator[None]:
 
     def unraisable(lost: Any) -> None:
         if lost.exc_type is not None and issubclass(lost.exc_type, KeyboardInterrupt):
-            # Raised where Python drops exceptions (a weak reference's callback, for one): raised again, a moment later.
+            # The exception was raised where Python drops exceptions (for example in a weak reference's callback), so it
+            # is raised again a moment later.
             signal.setitimer(signal.ITIMER_REAL, 0.05)
         else:
             reported(lost)
@@ -206,7 +207,10 @@ def _terminated_in_order() -> Iterator[None]:
 
 
 def _said(error: click.ClickException) -> str:
-    """Return click's message as one line; for a mistyped choice a shorter one that names what was likely meant."""
+    """Return click's message as one line.
+
+    For an invalid choice a shorter one that suggests the nearest valid choice.
+    """
     said = " ".join(error.format_message().split())
     param = error.param if isinstance(error, click.BadParameter) else None
     given = _NO_CHOICE.match(error.message)
@@ -219,7 +223,10 @@ def _said(error: click.ClickException) -> str:
 
 
 def _open_closed_outputs() -> None:
-    """Standard output or error that the caller has closed (``>&-``), where Python has None, leads nowhere."""
+    """Open the null device for a standard output or error that the caller has closed (``>&-``).
+
+    Python sets these to None.
+    """
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - for as long as the process lives
     if sys.stderr is None:
@@ -227,13 +234,13 @@ def _open_closed_outputs() -> None:
 
 
 def _print_whatever_is_called_so() -> None:
-    """Show on standard output what its encoding does not have as an escape, as Python does on standard error."""
+    """Print characters that standard output's encoding lacks as escapes, as Python does on standard error."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Entry point: runs the command and exits with design's codes; a YarnfairError is one line on standard error."""
+    """Entry point: run the command and exit with its exit code; a YarnfairError is one line on standard error."""
     _open_closed_outputs()
     _print_whatever_is_called_so()
     outlive_readers()
@@ -266,10 +273,11 @@ def main(argv: list[str] | None = None) -> None:
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else 1
         if type(sys.stdout).__name__.endswith("PacifyFlushWrapper"):
-            # click took a broken pipe for its output, and is silent. It is another one: readers of ours are outlived.
+            # click took a broken pipe for its own output and printed nothing. The pipe is another one, because a
+            # command outlives the readers of its output (`outlive_readers`).
             _print_error("the other end of a connection went away; run it again")
     except OSError as error:
-        # Of the output: what a command does with files says itself what is wrong with them.
+        # This error concerns standard output: commands report errors of the files that they read and write.
         _print_error(f"{error.filename or 'the output'}: {error.strerror or error}; check disk and rights")
         _drop_output()
         code = 1
@@ -282,5 +290,5 @@ def _print_notice(text: str) -> None:
 
 
 def _drop_output() -> None:
-    """Nothing more is written to standard output, not at the end of the process either."""
+    """Discard all further output to standard output, including what Python writes when the process ends."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

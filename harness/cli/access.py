@@ -1,6 +1,6 @@
 """Options of the commands that talk to a ResourceManager named by --rm: Kerberos and TLS.
 
-The controller has the same in its configuration (``http``), where they stand when --config is given.
+With --config they are not allowed, because the controller's configuration has the same settings (``http``).
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import click
 
 from harness.cli.output import options
 
-#: What becomes of them: arguments of harness.yarn.http.HttpOptions.
+#: The options as arguments of harness.yarn.http.HttpOptions.
 Access = dict[str, Any]
 
 
 def as_config(access: Access) -> dict[str, Any]:
-    """The same as ``http`` of the controller's configuration."""
+    """Return the options in the form of ``http`` in the controller's configuration."""
     said = {"ca_file": access["ca_file"]} if "ca_file" in access else {}
     if access.get("keytab"):
         return said | {"kerberos": {name: access[name] for name in ("principal", "keytab")}}
@@ -26,7 +26,7 @@ def as_config(access: Access) -> dict[str, Any]:
 
 
 def access_options(function: Callable[..., object]) -> Callable[..., Any]:
-    """--kerberos, --principal, --keytab, --ca-file, as one argument `access`."""
+    """Add --kerberos, --principal, --keytab and --ca-file, which the command gets as one argument `access`."""
 
     @functools.wraps(function)
     def with_access(

@@ -1,4 +1,4 @@
-"""``yarnfair allocate``: a scenario on paper, who gets what, step by step."""
+"""``yarnfair allocate``: which user gets what in a scenario on paper, step by step."""
 
 from __future__ import annotations
 

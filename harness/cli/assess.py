@@ -134,15 +134,19 @@ def _name(trace: Path | None, rm: str | None) -> str:
     from harness.cli.replay import name_of
 
     if trace is not None:
-        # An address taken for a path may hold a password, which is hidden while it can still be recognised.
+        # An address given in place of a path may contain a password. It is hidden here, while the address can be
+        # recognised.
         return name_of(Path(without_secrets(str(trace))))
-    # Without the user, the password and the query of an address: folders are listed, and their markers are kept.
+    # The name of an address without user, password and query, because folders are listed and their markers are kept.
     address = without_secrets(rm or "cluster").rpartition("//")[2].rpartition("@")[2].partition("?")[0]
     return "".join(c if c.isalnum() else "-" for c in address).strip("-")
 
 
 def _progress(quiet: bool) -> Any:
-    """One line on standard error, overwritten in a terminal; elsewhere only what is new in kind."""
+    """Return a function that shows progress as one line on standard error.
+
+    In a terminal each line overwrites the previous one; elsewhere the lines of single phases are left out.
+    """
     import sys
 
     def says(text: str) -> None:
@@ -166,7 +170,7 @@ def _trace_of(
     folder: Path,
     access: Access,
 ) -> tuple[Trace | Lacks, SchedulerName, dict[str, Any]]:
-    """The trace, what scheduler decides there, and what the cluster says for a configuration."""
+    """Return the trace, its scheduler, and the settings of an enforce configuration that the cluster tells."""
     from harness.cli.record import open_recorded, say
     from harness.predict.foreign import Lacks, any_trace, cluster_file
     from harness.predict.writing import TRACE

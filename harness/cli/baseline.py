@@ -1,4 +1,4 @@
-"""``yarnfair baseline``: bounds from runs, with where they come from."""
+"""``yarnfair baseline``: records bounds from runs, together with their origin."""
 
 from __future__ import annotations
 

@@ -24,14 +24,14 @@ def bench(full: bool, engine_only: bool, as_json: bool) -> None:
     from harness.results.store import machine
 
     figures = measure(full, lambda text: click.echo(f"measuring {text} ...", err=True), engine_only=engine_only)
-    # As records are: what made it, with which version, on what.
+    # As for all records: the command, its version and the machine.
     words = ["yarnfair bench", *(["--full"] if full else []), *(["--engine"] if engine_only else []), "--json"]
     document = {"command": " ".join(words), "version": __version__, "machine": machine(), "values": figures}
     print_result(as_json, document, [table(figures)])
 
 
 def table(figures: dict[str, Any]) -> str:
-    """The figures in 80 columns."""
+    """Return the figures as a table in 80 columns."""
     lines = ["Engine under load          events/s   a step on 8 MiB   on 256 KiB    load"]
     for name, row in figures["engine"].items():
         lines.append(

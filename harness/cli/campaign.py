@@ -29,7 +29,10 @@ def campaign() -> None:
 
 
 def _total(cells: list[tuple[Cell, Estimate]], room: int) -> float | None:
-    """Wall-clock time of all, or None: simulated cells side by side, those on this machine's clusters one by one."""
+    """Return the total wall-clock time; None if unknown.
+
+    Simulated cells run side by side, others on this machine in turn.
+    """
     if any(one.seconds is None for _, one in cells):
         return None
     simulated = sum(one.seconds or 0.0 for cell, one in cells if not cell.place.real) / room
@@ -142,7 +145,7 @@ def run(
 
     loaded = load_campaign(file)
     folder = folder_of(loaded, out)
-    # Another version of the campaign may use the folder: cells that are no longer the campaign's are set aside.
+    # Another version of the campaign may use the folder: results of cells that this version lacks are set aside.
     claim(folder, Contents("campaign", loaded.spec.campaign, ""))
     warn((*loaded.remarks, *_outdated(loaded, folder)))
     stands = standings(loaded, folder)
@@ -184,7 +187,7 @@ def status(file: Path, out: Path | None, as_json: bool) -> None:
 
 
 def _outdated(loaded: LoadedCampaign, folder: Path) -> list[str]:
-    """Says that there are results which are not these cells', if there are."""
+    """Return a remark on results that do not belong to the present cells; empty if there are none."""
     from harness.experiments.campaign.run import outdated
 
     count = outdated(loaded, folder)
@@ -233,7 +236,7 @@ def _verdict(outcome: Outcome, folder: Path) -> None:
     failed = outcome.failed
     if failed:
         names = ", ".join(one.name for one in failed[:5]) + (f" and {len(failed) - 5} more" if len(failed) > 5 else "")
-        # As in `check`: 5 when nothing else went wrong than that the time was up.
+        # As in `check`: the exit code is 5 only if all failures are timeouts.
         error = RunTimedOut if all(one.exit == 5 for one in failed) else RunInvalid
         raise error(
             f"{len(failed)} of {len(outcome.standings)} cells failed: {names}",

@@ -1,4 +1,4 @@
-"""``yarnfair check``: runs against a baseline, and a history of runs against itself."""
+"""``yarnfair check``: compares runs with a baseline, and the newest run of a history with the earlier ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class _HistoryTakesSeveral(click.Command):
-    """``--history A B C``: all that follows the option up to the next one belongs to it."""
+    """A command whose option ``--history`` takes all following arguments up to the next option."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         out: list[str] = []
@@ -159,7 +159,7 @@ def _document(found: Checked) -> dict[str, Any]:
 
 
 def _lines(found: Checked, only: Only) -> list[str]:
-    """Failures, what is accepted, and unless only the worse was asked for, what is better or changed for good."""
+    """Return lines on failures, accepted changes and, unless ``only`` is worse, improvements and lasting changes."""
     from harness.results.judged import failures, good_lines
 
     out = []
@@ -177,7 +177,10 @@ def _lines(found: Checked, only: Only) -> list[str]:
 
 
 def _verdict(found: Checked, recorded: Path | None, require_judged: bool) -> None:
-    """Raises what the exit code is to be. How much was judged stands on standard error, in its last line."""
+    """Raise the error that determines the exit code, if there is one.
+
+    The last line on standard error tells in any case how much was judged.
+    """
     from harness.results.check import NO_RUN
     from harness.results.judged import failures, judged
 

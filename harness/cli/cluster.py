@@ -49,7 +49,7 @@ _state = click.option(
 )
 
 
-#: What a cluster shall be.
+#: Options that describe the wanted cluster.
 _settings = options(
     click.option("--nodes", type=int, default=2, show_default=True, help="NodeManagers."),
     click.option("--memory-mb", type=int, default=4096, show_default=True, help="What a node advertises, MiB."),
@@ -83,7 +83,7 @@ def _cluster(backend: str, state: str | None, inventory: str | None = None) -> C
 
 
 def _ports(settings: dict[str, Any]) -> dict[str, int]:
-    """The RM's ports that are given, taken out of the settings."""
+    """Remove the RM's ports from the settings and return those that are given."""
     given = {name: settings.pop(f"{name}_port") for name in ("http", "client", "admin")}
     return {name: port for name, port in given.items() if port is not None}
 
@@ -176,7 +176,7 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
     from harness.clusters.daemons import SCHEDULERS
 
     document = status.document()
-    # Of a cluster that was there already nobody wanted nodes or waited for them.
+    # An adopted cluster has no requested number of nodes, and `up` did not wait for them.
     wanted = f" of {status.wanted}" if status.wanted else ""
     took = f", after {status.running_s:g} s" if status.wanted and status.running_s is not None else ""
     lines = [f"{document['nodes_running']}{wanted} nodes RUNNING{took}"]
@@ -192,7 +192,7 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
     for part in [document["rm"], *document["nodes"], *document["others"]]:
         memory = "" if part["memory_mb"] is None else f"{part['memory_mb']:.0f}"
         node = f"{part.get('id')} {part.get('state')}" if part.get("state") else ""
-        # How a node runs that somebody else has started is not known here.
+        # How the nodes of a cluster that others have started are run is not known here.
         runs_as = part["runs_as"] or ("ended" if part["name"] else "-")
         lines.append(f"{part['name'] or '-':<10} {runs_as:<14} {memory:>9}  {node}")
     if status.enforce is not None:
@@ -259,7 +259,7 @@ def doctor(
         if not own.here:
             totals = [node.total for node in found.nodes if node.state == "RUNNING"]
             if totals:
-                # Hosts may have sizes of their own, and an adopted cluster was never asked for any.
+                # Hosts may have nodes of different sizes, and `up` requested none of an adopted cluster.
                 least_mb = min(total.memory_mb for total in totals)
                 wanted = replace(wanted, memory_mb=least_mb, capacity=sum(totals, ZERO))
     findings = list(examine_machine(wanted, own.folder.folder, running=found is not None))
@@ -270,7 +270,7 @@ def doctor(
 
 
 def _can_use(address: str, access: Access, its_file: ConfigStore | None) -> list[Row]:
-    """What each command does with the features of a cluster; nothing where it does not show them."""
+    """Return what each command can do with the features of a cluster; empty if the cluster does not show them."""
     from harness.clusters.doctor import QUICK
     from harness.predict.support import seen
     from harness.yarn.rest import RestClient

@@ -60,12 +60,12 @@ def compare(
     print_result(as_json, told, said if page is None else [*said, f"page: {page}"])
 
 
-#: Of a metric's name, beside its figures; a longer one has a line of its own, so that all fits into 80 columns.
+#: Width of a metric's name beside its figures; a longer name has a line of its own, so that all lines fit 80 columns.
 NAME = 32
 
 
 def lines(comparison: Comparison, everything: bool = False) -> list[str]:
-    """One contest, a block for each contender: its verdict, then the table; lines of 80 columns as a rule."""
+    """Return one contest as lines of usually 80 columns: for each contender its verdict, then the table."""
     from harness.results.compare import method, verdict_sentences
 
     reference = comparison.groups[0]

@@ -1,4 +1,4 @@
-"""``yarnfair convert``: a Fair Scheduler's allocation file as the Capacity Scheduler's properties."""
+"""``yarnfair convert``: converts a Fair Scheduler's allocation file to the Capacity Scheduler's properties."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from harness.policies import Policy
 
 T = TypeVar("T")
-#: Alarms of things that come right by themselves, or that the controller has put right.
+#: Kinds of alarms that end by themselves, or whose cause the controller has removed.
 _HARMLESS = frozenset({"rm", "foreign", "ad-hoc", "trap", "note", "backup", "unpaid"})
 
 
@@ -118,7 +118,7 @@ def _controller(
     from harness.control.wall import Controller
     from harness.ledger.store import LedgerStore
 
-    config.make_policy()  # its mistakes come before those of the ledger and the cluster
+    config.make_policy()  # so that mistakes in it are reported before those of the ledger and the cluster
     store = stack.enter_context(LedgerStore(ledger))
     actuator = cluster.open_actuator(store.document)
     policy, words = counting_policy(config, cluster, actuator, store)
@@ -157,7 +157,10 @@ def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool, 
 
 
 def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool, trusted: TrustedClock) -> int:
-    """A tick on a copy of the ledger, without writing anything anywhere."""
+    """Run one tick on a copy of the ledger, without writing anything.
+
+    Print what would be written, return the exit code.
+    """
     from harness.control.opened import open_cluster
 
     with ExitStack() as stack:
@@ -186,7 +189,7 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool, trusted: 
 
 
 def _told(policy: Policy, report: TickReport, before: dict[str, float]) -> list[Change]:
-    """What a dry run would change, queue by queue; ``before``: the weights that stand there."""
+    """Return what a dry run would change, queue by queue; ``before``: the present weights."""
     from harness.control.telemetry import changes_of
 
     if report.record is None:
@@ -195,7 +198,7 @@ def _told(policy: Policy, report: TickReport, before: dict[str, float]) -> list[
 
 
 def _in_shares(told: list[Change]) -> list[str]:
-    """In words; queues that stay as they are in one line."""
+    """Return the changes in words, with all unchanged queues in one line."""
     from harness.control.changes import percent
 
     lines = [one.line() for one in told if one.moved]
@@ -220,7 +223,7 @@ def _resume(config: EnforceConfig) -> int:
 
 
 def _copied(config: EnforceConfig, stack: ExitStack) -> Path:
-    """A copy of the ledger, in a folder that goes with the stack."""
+    """Copy the ledger to a temporary folder that is removed with the stack; return the copy's path."""
     from harness.ledger.store import copy_ledger
 
     copy = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="yarnfair-"))) / "ledger.db"
@@ -231,16 +234,16 @@ def _copied(config: EnforceConfig, stack: ExitStack) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """What a release needs.
+    """The objects that a release needs.
 
     Parameters
     ----------
     client
-        The ResourceManager's client, where only the cluster tells what the ledger is about; else None.
+        The ResourceManager's client if only the cluster tells which actuator is needed; else None.
     store
         The ledger.
     actuator, lease
-        The actuator of what the ledger is about, and the lease beside it, if there is one.
+        The actuator of the configuration that the ledger describes, and its lease, if there is one.
     """
 
     client: object | None
@@ -250,7 +253,7 @@ class _Kept:
 
 
 def _kept(config: EnforceConfig, rms: tuple[str, ...], ledger: Path, stack: ExitStack, log: Log | None = None) -> _Kept:
-    """Open the ledger, and the actuator and the lease of what it is about."""
+    """Open the ledger, and the actuator and the lease of the configuration that it describes."""
     from harness.control.opened import check_known, offline_opener, open_cluster
 
     client, open_actuator = None, offline_opener(config)
@@ -265,7 +268,10 @@ def _kept(config: EnforceConfig, rms: tuple[str, ...], ledger: Path, stack: Exit
 
 
 def _store(ledger: Path, config: EnforceConfig, stack: ExitStack, log: Log | None) -> LedgerStore:
-    """The ledger for a release. One that cannot be written is copied: what is in it suffices to give the file back."""
+    """Open the ledger for a release.
+
+    If it cannot be written, open a copy, which is enough to restore the configuration.
+    """
     from harness.base.errors import InputError
     from harness.ledger.store import LedgerStore, StoreFull, is_in_use
 
@@ -284,13 +290,13 @@ def _store(ledger: Path, config: EnforceConfig, stack: ExitStack, log: Log | Non
 
 
 def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
-    """The file first: it can be mended whether or not an RM answers."""
+    """Restore the administrator's configuration, whether or not an RM answers; return the exit code."""
     from harness.control.giveback import release
     from harness.control.opened import check_known
 
     with ExitStack() as stack:
         kept = _kept(config, rms, config.ledger_path(), stack, log)
-        # A spare would take over what was just given back.
+        # A standby would take over what is restored here.
         spare = kept.lease is not None and kept.lease.spare()
 
         def open_client() -> object | None:
@@ -322,7 +328,7 @@ def _release(config: EnforceConfig, rms: tuple[str, ...], log: Log) -> int:
 
 
 def _release_trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool) -> int:
-    """What `--release` would write; touches nothing, and needs no RM where there is a file."""
+    """Print what `--release` would write. Writes nothing, and needs no RM if the configuration is a file."""
     from harness.control.giveback import adopt, adopt_latest
 
     with ExitStack() as stack:
@@ -365,7 +371,7 @@ def _serve(
     from harness.control.opened import open_cluster, system_of
     from harness.control.telemetry import Metrics, TickLog
 
-    # Mistakes of the configuration are told at once, whether or not the RM is there, and before signals are taken.
+    # Mistakes in the configuration are reported at once, before waiting for the RM and before signals are handled.
     system_of(config)
     config.config_store()
     metrics, tick_log = Metrics(), TickLog(log, config.make_policy())
@@ -400,7 +406,7 @@ def _serve(
 
         found = _waited_for(opened, stack, config.period_s, log, received, stop, reread)
         if found is None:
-            # An earlier run may have left its weights.
+            # An earlier run may have left its weights in force.
             return _released_at_stop(config, rms, received, log)
         cluster, controller = found
         tick_log.policy = controller.policy
@@ -427,7 +433,7 @@ _NOT_RELOADED = "not reloaded, the configuration of before stays in force"
 
 
 def _reread(config: EnforceConfig, config_file: Path) -> EnforceConfig:
-    """The configuration as the file has it now. YarnfairError where it is wrong, or needs a restart."""
+    """Read the configuration file again. Raises YarnfairError if it is invalid or a change needs a restart."""
     from harness.base.errors import CallError
     from harness.control.config import read_config
 
@@ -444,9 +450,10 @@ def _reloaded(
     controller: Controller[object],
     trusted: TrustedClock,
 ) -> tuple[EnforceConfig, Controller[object]]:
-    """The configuration as the file has it now, and a controller that goes on by it from the same ledger.
+    """Return the present configuration of the file, and a controller for it that continues with the same ledger.
 
-    One that is wrong, or that needs a restart, changes nothing: the next tick has an alarm (``config``).
+    A configuration that is invalid, or needs a restart, changes nothing except that the next tick has an alarm
+    (``config``).
     """
     from harness.base.errors import YarnfairError
     from harness.control.opened import counting_policy
@@ -458,7 +465,7 @@ def _reloaded(
         made = controller.remade(settings, policy)
         made.check_entitlements()
     except YarnfairError as error:
-        # The refused controller shares the source of the configuration, and has put its own check of the cluster there.
+        # The rejected controller shares the configuration's store, and has set its own check of the cluster there.
         controller.recognise_cluster()
         controller.announce("config", f"{_NOT_RELOADED}: {error.line()}")
         return config, controller
@@ -467,7 +474,7 @@ def _reloaded(
 
 
 def _live_page(config: EnforceConfig, stack: ExitStack) -> str:
-    """The live page of the configuration; its address."""
+    """Start the live page of the configuration; return its address."""
     from harness.control.view import from_ledger
     from harness.report.live import LivePage
 
@@ -488,14 +495,14 @@ def _released_at_stop(config: EnforceConfig, rms: tuple[str, ...], received: _Si
     return _ended(received, log, "stopped; not released" if failed else "stopped", failed)
 
 
-#: timeout(1) and shells signal the process and its group: what comes together is one request, not two.
+#: timeout(1) and shells signal both the process and its group: two signals within this time are one request.
 _ONE_REQUEST_S = 0.5
 
 
 def _load_numpy() -> None:
     """Load numpy with signals blocked.
 
-    Its threads then take no signals: a signal in one of them would end the controller out of turn.
+    Its threads then receive no signals; a signal in one of them would end the controller without a release.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _Signals.WANTED)
     import numpy  # noqa: F401
@@ -503,17 +510,17 @@ def _load_numpy() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-#: What ends a process that does not ask for it, except what tells of a mistake in the process itself.
+#: Signals whose default action ends a process, except those that report an error in the process itself.
 _ENDING = ("TERM", "INT", "QUIT", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "IO", "PWR", "STKFLT", "XCPU")
 
 
 class _Signals:
-    """The signals that would end the process, and SIGHUP, waited for by a thread of their own.
+    """A thread that waits for SIGHUP and all signals that would end the process.
 
-    All that end it release as SIGTERM does; SIGHUP reloads the configuration.
+    SIGHUP reloads the configuration; all others stop the controller in the same way as SIGTERM.
 
-    A handler would run between any two steps of the main thread, and to set an Event there that the main thread is just
-    waiting for may lock it for ever.
+    A signal handler is no alternative: it runs between any two steps of the main thread, and setting an Event for which
+    the main thread is just waiting may deadlock.
     """
 
     RELOAD = signal.SIGHUP
@@ -527,9 +534,9 @@ class _Signals:
 
     def __init__(self) -> None:
         self.first: int | None = None
-        #: Whether the configuration is to be read again, and whether ticks are to pause for that or for ending.
+        #: Whether to read the configuration again; and whether ticks pause, for that or for the end.
         self.reload, self.pause = threading.Event(), threading.Event()
-        # Threads that begin later inherit this: only the one that waits gets them.
+        # Threads inherit the mask, so only the thread that waits for signals receives them.
         signal.pthread_sigmask(signal.SIG_BLOCK, self.WANTED)
 
     def wait_for(self, stop: threading.Event) -> None:
@@ -540,14 +547,14 @@ class _Signals:
         first_s = time.monotonic()
         stop.set()
         self.pause.set()
-        # Asked again later: not waiting for an answer of the RM any longer.
+        # A later signal is a second request: it ends the process without waiting for an answer of the RM.
         while True:
             again = signal.sigwait(self.ENDING)
             if time.monotonic() - first_s > _ONE_REQUEST_S:
                 os._exit(128 + again)
 
     def take_reload(self, stop: threading.Event) -> None:
-        """Ticks go on after this, unless the process is to end."""
+        """Acknowledge a reload, so that ticks continue, unless the process is to end."""
         self.reload.clear()
         self.pause.clear()
         if stop.is_set():
@@ -563,9 +570,9 @@ def _waited_for(
     stop: threading.Event,
     reread: Callable[[], None],
 ) -> T | None:
-    """What ``make`` makes, as soon as an active RM answers, or the ledger's disk has room; None when stopped before.
+    """Return the result of ``make``, which is tried until an active RM answers and the ledger's disk has room.
 
-    ``reread``: reads the configuration again, where a signal has asked for it.
+    Return None if stopped before. ``reread`` reads the configuration again after a SIGHUP.
     """
     from harness.ledger.store import StoreFull
     from harness.yarn.errors import Unreachable

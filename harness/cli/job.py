@@ -100,7 +100,7 @@ def run(
     from harness.jobs.engines import find, members
     from harness.jobs.engines.base import Request
 
-    # In full: for "default" the Fair Scheduler's rules look for the user's own queue.
+    # The full path: for "default" the Fair Scheduler's rules choose the user's own queue.
     if queue == "root":
         raise CallError("root is not a leaf queue", where="--queue", hint="name a queue below it")
     queue = f"root.{queue.removeprefix('root.')}"
@@ -129,7 +129,7 @@ def run(
         try:
             found = _followed(client, requests)
         finally:
-            # Of one that failed or was interrupted too.
+            # Also for a job that failed or was interrupted.
             if tasks is not None and client.attempts:
                 _write_tasks(tasks, client)
     documents = [document(request, done) for request, done in zip(requests, found, strict=True) if done.why is None]
@@ -147,7 +147,7 @@ def run(
 
 
 def _place(text: str, option: str) -> Path | Target:
-    """A folder of this machine, or one in HDFS. Raises CallError."""
+    """Return a local folder, or a folder in HDFS. Raises CallError."""
     from harness.jobs.data.targets import FolderTarget, open_target
 
     found = open_target(text, option)
@@ -155,7 +155,7 @@ def _place(text: str, option: str) -> Path | Target:
 
 
 def _followed(client: ProgramRunner, requests: list[Request]) -> list[Done]:
-    """Programs to their ends, with a bar on a terminal."""
+    """Run programs to their ends, with a bar on a terminal."""
     if not sys.stderr.isatty():
         return client.run(*requests)
     from rich.console import Console
@@ -172,7 +172,7 @@ def _followed(client: ProgramRunner, requests: list[Request]) -> list[Done]:
 
 
 def _write_tasks(file: Path, client: ProgramRunner) -> None:
-    """All attempts, in seconds since the run began."""
+    """Write all attempts, with times in seconds since the start of the run."""
     from harness.jobs.engines.attempts import attempts_table
 
     write_output_by(file, lambda path: attempts_table(client.attempts, client.zero_ms).to_parquet(path))
@@ -197,7 +197,7 @@ def _print(found: dict[str, Any], *, title: bool) -> None:
 
 @contextlib.contextmanager
 def _cluster(rm: str | None, state: str | None, backend: str, work: Path, python: str | None) -> Iterator[RealCluster]:
-    """The cluster of a state folder, or a given ResourceManager whose nodes see this machine's files."""
+    """Return the cluster of a state folder, or of a given ResourceManager whose nodes share this machine's files."""
     import getpass
 
     from harness.clusters.backends import backend_class, make_cluster

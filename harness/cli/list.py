@@ -1,4 +1,4 @@
-"""``yarnfair list``: what there is to run, with a line each. Parsing and printing only."""
+"""``yarnfair list``: what can be run, with a line each. Parsing and printing only."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import click
 
 from harness.cli.output import json_option, print_result
 
-#: As harness.model.brought.WHAT, and the policies.
+#: The words of harness.model.brought.WHAT, and the policies.
 WHAT = ("experiments", "policies", "workloads", "scenarios", "jobs")
 
 
-#: The longest text of a line.
+#: The maximum length of a line's text.
 _LINE = 120
 
 
@@ -36,7 +36,10 @@ def list_(what: str, as_json: bool) -> None:
 
 
 def _line(about: str) -> str:
-    """A text as one line: a long one up to a colon or a sentence's end (--json has all of it)."""
+    """Return a text as one line.
+
+    A long one is cut at the last colon or sentence's end that fits (--json has all of it).
+    """
     if len(about) <= _LINE:
         return about
     ends = [found.start() for found in re.finditer(r"[.:] ", about) if found.start() <= _LINE]

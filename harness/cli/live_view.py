@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def source_options(function: Callable[..., object]) -> Callable[..., Any]:
-    """--rm, --config, --ledger, --run, --at, and those of harness.cli.access, as one argument `source`."""
+    """Add --rm, --config, --ledger, --run, --at and the options of harness.cli.access, as one argument `source`."""
 
     @functools.wraps(function)
     def with_source(*given: Any, **named: Any) -> Any:
@@ -44,7 +44,7 @@ def source_options(function: Callable[..., object]) -> Callable[..., Any]:
 
 @dataclass(kw_only=True)
 class Source:
-    """Where views come from, as the options say; `view` may be called again and again."""
+    """The source of views that the options select; `view` may be called repeatedly."""
 
     rms: tuple[str, ...]
     config_file: str | None
@@ -57,7 +57,7 @@ class Source:
     _client: RmClient | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        """Raises UsageError or CallError where the options do not go together, YarnfairError for the file."""
+        """Check the options. Raises UsageError or CallError if they contradict, YarnfairError for the file."""
         if self.run_folder is not None and (self.rms or self.config_file or self.ledger):
             raise click.UsageError("--run goes with none of --rm, --config, --ledger")
         if self.at_s is not None and (self.run_folder is None or self.at_s != self.at_s):
@@ -77,9 +77,9 @@ class Source:
             self._client.close()
 
     def view(self, *, limits: bool = False, live: bool = False) -> View:
-        """How it is now. Raises YarnfairError.
+        """Return the present view. Raises YarnfairError.
 
-        ``limits``: with what holds queues back, as far as an RM answers. ``live``: from an RM, whatever a ledger knows.
+        ``limits``: include what holds queues back, if an RM answers. ``live``: ask an RM even if there is a ledger.
         """
         if self.run_folder is not None:
             from harness.control.view_run import from_run
@@ -89,7 +89,7 @@ class Source:
         from harness.yarn.holds import look
         from harness.yarn.queue_answers import in_full
 
-        # Without --rm the ledger alone answers, fresh or not.
+        # Without --rm, only the ledger is read, even if it is old.
         kept = None
         if self._kept_in is not None and (self._kept_in.exists() or not self.rms):
             kept = from_ledger(self._kept_in, time.time())
@@ -108,7 +108,10 @@ class Source:
         return replace(view, alarms=(*view.alarms, ("read-back", problem))) if problem else view
 
     def app(self, identity: str) -> AppStatus:
-        """One application, its queue in full. Raises YarnfairError, CallError without an RM or where it has none."""
+        """Return an application with its queue's full path.
+
+        Raises YarnfairError; CallError without an RM, or if the RM does not know the application.
+        """
         from harness.yarn.answers import AppList
         from harness.yarn.errors import Refused
         from harness.yarn.queue_answers import in_full

@@ -1,4 +1,4 @@
-"""What a shell completes: names of experiments, policies, scenarios and files of jobs; files where none begins so."""
+"""Shell completion: names of experiments, policies, scenarios and files of jobs; file names if no name matches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _offered(names: Sequence[str], incomplete: str) -> list[CompletionItem]:
 
 
 def brought(what: str) -> Complete:
-    """Completes what the project brings: ``experiments``, ``scenarios``, ``jobs``."""
+    """Complete names of the project's ``experiments``, ``scenarios`` or ``jobs``."""
 
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from harness.model.brought import names
@@ -27,7 +27,7 @@ def brought(what: str) -> Complete:
 
 
 def policies(_context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Completes the last of the policies named with commas between; NAME@outside once NAME is whole."""
+    """Complete the last policy of a list with commas; offer NAME@outside if NAME is complete."""
     from harness.policies.registry import policy_names
 
     before, comma, last = incomplete.rpartition(",") if parameter.multiple else ("", "", incomplete)

@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-#: Seeds in one range, as in an experiment file.
+#: The maximum number of seeds in one range, as in an experiment file.
 MOST_SEEDS = 10_000
 
 
 class _Output(io.FileIO):
-    """A standard output whose reader may go away (``... | head``, a terminal): what is written then is lost."""
+    """A standard output whose reader may go away (``... | head``, a closed terminal); later output is discarded."""
 
     def write(self, data: ReadableBuffer, /) -> int:
         try:
             return super().write(data)
         except OSError as error:
-            # EIO: of a terminal that is closed.
+            # EIO: the terminal was closed.
             if error.errno not in (errno.EPIPE, errno.EIO):
                 raise
             nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -48,9 +48,9 @@ class _Output(io.FileIO):
 
 
 def outlive_readers() -> None:
-    """From now on a command goes on when nobody reads its outputs any more, and ends with its own exit code.
+    """Let the command continue, and end with its own exit code, if the readers of its outputs go away.
 
-    Outputs that somebody has put in the place of the process' own are left as they are.
+    Streams that replace the process' own standard output or error are not changed.
     """
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
@@ -71,18 +71,18 @@ def outlive_readers() -> None:
 
 
 def print_json(document: object) -> None:
-    """The result of a command with ``--json``: one document, nothing else, on standard output. NaN is null there."""
+    """Print the result of a command with ``--json``: a single document on standard output, with null for NaN."""
     click.echo(json.dumps(plain(document), indent=1, ensure_ascii=False))
 
 
-#: Under this key of a click context: which options of the call write to standard output.
+#: Key in a click context: the options of the call that write to standard output.
 _STANDARD_OUTPUT = "yarnfair.standard_output"
-#: Under this key: whether the document of ``--json`` goes there.
+#: Key in a click context: whether ``--json`` prints its document to standard output.
 _JSON = "yarnfair.json"
 
 
 def _claim_standard_output(context: click.Context, option: str) -> None:
-    """Note that an option writes to standard output. Raises UsageError where another option does already."""
+    """Record that an option writes to standard output. Raises UsageError if another option does already."""
     claimed = context.meta.setdefault(_STANDARD_OUTPUT, [])
     other = "--json" if context.meta.get(_JSON) else claimed[0] if claimed else option
     if other != option:
@@ -91,7 +91,10 @@ def _claim_standard_output(context: click.Context, option: str) -> None:
 
 
 def output_is_a_file() -> bool:
-    """Whether an option of the call sends a file to standard output, so that all other text goes to standard error."""
+    """Return whether an option of the call writes a file to standard output.
+
+    All other text then goes to standard error.
+    """
     context = click.get_current_context(silent=True)
     return context is not None and bool(context.meta.get(_STANDARD_OUTPUT))
 
@@ -99,7 +102,7 @@ def output_is_a_file() -> bool:
 class OutputFile(click.Path):
     """A file that the command writes (`harness.base.outputs.write_output`); ``-`` is standard output.
 
-    That it can be written is checked before the command begins.
+    It is checked before the command begins that the file can be written.
     """
 
     def __init__(self) -> None:
@@ -116,7 +119,7 @@ class OutputFile(click.Path):
 
 
 class OutputFolder(click.Path):
-    """A folder that the command fills. That it can be written is checked before the command begins."""
+    """A folder that the command fills. It is checked before the command begins that the folder can be written."""
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, file_okay=False, readable=False)
@@ -130,7 +133,7 @@ class OutputFolder(click.Path):
 
 
 def _reserve_for_json(context: click.Context, parameter: click.Parameter, value: bool) -> bool:
-    """``--json`` needs standard output for its document: no other option of the call may write there."""
+    """Reserve standard output for the document of ``--json``: no other option of the call may write there."""
     if value:
         context.meta[_JSON] = True
         for option in context.meta.get(_STANDARD_OUTPUT, ())[:1]:
@@ -151,24 +154,24 @@ def print_result(as_json: bool, document: object, lines: Iterable[str], *, hang:
 
 
 def echo_text(line: str) -> None:
-    """A line of the result as text: on standard output, or on standard error where a file goes to standard output."""
+    """Print a line of the result to standard output, or to standard error if a file goes to standard output."""
     click.echo(line, err=output_is_a_file())
 
 
 def stay() -> NoReturn:
-    """What serves goes on until it is interrupted; what was printed is seen meanwhile."""
+    """Flush the output and wait until the process is interrupted, for commands that serve something."""
     sys.stdout.flush()
     while True:
         time.sleep(3600)
 
 
 def say(text: str) -> None:
-    """What a user should know beside the result: a line on standard error."""
+    """Print a message beside the result to standard error."""
     click.echo(f"yarnfair: {text}", err=True)
 
 
 def warn(remarks: Iterable[str]) -> None:
-    """Remarks on standard error, a line each."""
+    """Print warnings to standard error, one a line."""
     for remark in remarks:
         click.echo(f"warning: {remark}", err=True)
 
@@ -184,7 +187,10 @@ def echo_wrapped(text: str, *, hang: int = 4, err: bool = False) -> None:
 
 
 def named_values(pairs: Iterable[str], where: str = "--set") -> dict[str, str]:
-    """``NAME=VALUE`` texts, as options take them, as a mapping. CallError for one that is none, or is given twice."""
+    """Return ``NAME=VALUE`` texts of an option as a mapping.
+
+    Raises CallError for an invalid text or a repeated name.
+    """
     found: dict[str, str] = {}
     for pair in pairs:
         name, equals, value = pair.partition("=")
@@ -198,7 +204,7 @@ def named_values(pairs: Iterable[str], where: str = "--set") -> dict[str, str]:
 
 
 def echo_sentences(sentences: Sequence[str]) -> None:
-    """Sentences in 80 columns, as the tables below them; a blank line after the last."""
+    """Print sentences in 80 columns, as wide as the tables below them, and then a blank line."""
     for sentence in sentences:
         click.echo(folded(sentence, 80, hang=2))
     if sentences:
@@ -206,7 +212,7 @@ def echo_sentences(sentences: Sequence[str]) -> None:
 
 
 class Number(click.FloatRange):
-    """A finite number in a range: click's own lets NaN through, which is in every range."""
+    """A finite number in a range. click's own type accepts NaN in every range."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number; fail if it is not finite."""
@@ -217,7 +223,7 @@ class Number(click.FloatRange):
 
 
 class Span(click.ParamType):  # type: ignore[type-arg]
-    """A length of time in seconds: ``90``, ``90s``, ``5m``, ``2h``, ``7d``."""
+    """A duration in seconds: ``90``, ``90s``, ``5m``, ``2h``, ``7d``."""
 
     name = "time"
     _UNITS: ClassVar[dict[str, float]] = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -231,7 +237,7 @@ class Span(click.ParamType):  # type: ignore[type-arg]
 
 
 class Seeds(click.ParamType[list[int]]):
-    """A seed, or a range of them: ``7``, ``1-10``. Its values are lists."""
+    """A seed, or a range of seeds: ``7``, ``1-10``. The value is a list."""
 
     name = "seeds"
 
@@ -249,12 +255,12 @@ class Seeds(click.ParamType[list[int]]):
 
 
 def all_seeds(_context: click.Context, _parameter: click.Parameter, value: tuple[list[int], ...]) -> tuple[int, ...]:
-    """The seeds of an option that may be given several times."""
+    """Return the seeds of an option that may be given several times."""
     return tuple(seed for part in value for seed in part)
 
 
 def options(*those: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
-    """Several options as one decorator, in this order."""
+    """Return several options as one decorator, in this order."""
 
     def all_of_them(command: _Command) -> _Command:
         for option in reversed(those):
@@ -265,7 +271,7 @@ def options(*those: Callable[[_Command], _Command]) -> Callable[[_Command], _Com
 
 
 def seed_option(what: str) -> Callable[[_Command], _Command]:
-    """``--seed``, any number of times: all of them as one tuple ``seeds``."""
+    """Return the option ``--seed``, which may be repeated; the command gets all seeds as one tuple ``seeds``."""
     return click.option("--seed", "seeds", multiple=True, type=Seeds(), callback=all_seeds, metavar="N|A-B", help=what)
 
 

@@ -129,7 +129,7 @@ def plan(
 
 
 def _rule_lines(cases: Sequence[Case]) -> list[str]:
-    """Every rule's outcome; of one on each queue those that say something."""
+    """Return lines for the outcome of every rule; for a rule on each queue, only the queues with a notable outcome."""
     lines = [f"{case.verdict}: {case.words()}" for case in cases if not case.passes or case.rule.queue != "*"]
     fine = sum(case.passes for case in cases)
     return [*lines, f"{len(cases)} case(s) of --fail-if: {fine} fine"] if cases else lines

@@ -1,4 +1,4 @@
-"""Progress on standard error, of runs and of campaigns: bars on a terminal, elsewhere a line when something ends."""
+"""Progress of runs and campaigns on standard error: bars on a terminal, elsewhere a line when something ends."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from harness.experiments.campaign.spec import Cell
     from harness.experiments.kind import Ended, Step
 
-#: More bars than this do not fit a terminal.
+#: The maximum number of bars: more do not fit a terminal.
 MOST_BARS = 40
 
 
 class _Bars:
-    """Bars by name, on a terminal; elsewhere there are none."""
+    """Bars by name on a terminal; elsewhere there are no bars."""
 
     def __init__(self, width: int) -> None:
         self.bars: Any = None
@@ -92,7 +92,7 @@ class RunProgress(_Bars):
 
 
 class CampaignProgress(_Bars):
-    """The cells of a campaign: a bar for each that runs and one for all."""
+    """The cells of a campaign: a bar for each running cell and one for all."""
 
     def __init__(self, count: int, kept: int) -> None:
         super().__init__(40)

@@ -127,7 +127,7 @@ def open_recorded(
     access: Access | None = None,
     patient_s: float | None = None,
 ) -> Iterator[tuple[RmClient, Histories | None, dict[str, float] | None]]:
-    """A client of what is to be recorded, its history servers, and the entitlements where a controller is at work.
+    """Return a client of the ResourceManager, its history servers, and the entitlements if a controller is running.
 
     ``patient_s``: a ResourceManager that does not answer is waited for, asked again after so many seconds.
     """
@@ -166,9 +166,10 @@ def open_recorded(
 
 
 def _patient(find: Callable[[], T], every_s: float | None) -> T:
-    """Call ``find`` until a ResourceManager answers, and return what it finds.
+    """Call ``find`` until a ResourceManager answers, and return its result.
 
-    ``every_s``: the pause between two tries. None: one try only, which raises Unreachable where none answers.
+    ``every_s``: the pause between two attempts. None: one attempt only, which raises Unreachable if no ResourceManager
+    answers.
     """
     from harness.yarn.errors import Unreachable
 
@@ -190,7 +191,7 @@ def say(text: str) -> None:
 
 
 def _follow(going: Following, for_s: float | None, as_json: bool) -> None:
-    """Until stopped; what was found last is kept."""
+    """Record until stopped; the last state is stored."""
     from harness.traces.following import follow
 
     recording = going.recording
@@ -204,10 +205,10 @@ def _follow(going: Following, for_s: float | None, as_json: bool) -> None:
 
 
 def _of_controller(rm: str, options: HttpOptions, client: RmClient) -> dict[str, float] | None:
-    """The entitlements where a controller is at work, as far as they are known; a warning says so.
+    """Return the administrator's entitlements if a controller is running and they are known; warn that one is running.
 
-    It is seen by its lease beside the scheduler's file, on this machine; on a Capacity Scheduler, whose settings may be
-    anywhere, also by capacities that nobody writes by hand.
+    A controller is recognised by its lease beside the scheduler's file, on this machine. With a Capacity Scheduler,
+    whose configuration may be stored elsewhere, it is also recognised by capacities that nobody writes by hand.
     """
     from harness.control.entitled import of_file, written_capacities
     from harness.yarn.discover import allocation_file

@@ -1,4 +1,4 @@
-"""``yarnfair render``: a scheduler's file written from a queue tree."""
+"""``yarnfair render``: writes a scheduler's file from a queue tree."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def render(queues: Path | None, file: Path | None, output: Path | None, schedule
         queue = f"queue {warning.queue}: " if warning.queue else ""
         say(f"warning: {queues}: {queue}{warning.what}; {warning.hint}")
     if output is not None:
-        # The RM, another user, reads it: a file that is replaced keeps its mode.
+        # The RM, another user, reads the file, so a file that is replaced keeps its mode.
         write_output(output, text, sync=True, hint="give a path that can be written")
     if as_json:
         print_json({"file": str(output) if output else None, "queues": names, "xml": text})
@@ -85,7 +85,7 @@ def render(queues: Path | None, file: Path | None, output: Path | None, schedule
 
 
 def _render_tree(file: Path, output: Path | None, as_json: bool) -> None:
-    """The queue tree of a published file, as YAML. `tree_of` reads a Fair Scheduler's again and compares."""
+    """Return the queue tree of a published file as YAML. `tree_of` reads a Fair Scheduler's tree again and compares."""
     import yaml
 
     from harness.base.files import reading
@@ -109,7 +109,7 @@ def _render_tree(file: Path, output: Path | None, as_json: bool) -> None:
 
 
 def _tree_of_capacities(data: bytes, source: str) -> dict[str, Any]:
-    """The queue tree of a capacity-scheduler.xml; what `validate` finds wrong in it is warned of."""
+    """Return the queue tree of a capacity-scheduler.xml; print what `validate` finds wrong as warnings."""
     from harness.yarn.capacity.properties import parse_configuration
     from harness.yarn.capacity.tree import capacity_tree_of
     from harness.yarn.capacity.validate import validate_properties
@@ -121,7 +121,7 @@ def _tree_of_capacities(data: bytes, source: str) -> dict[str, Any]:
 
 
 def _properties(document: YamlDocument) -> tuple[list[str], str]:
-    """The queues of a tree in the Capacity Scheduler's terms, and its file."""
+    """Return the queues of a tree in the Capacity Scheduler's terms, and its file."""
     from harness.yarn.capacity.convert import render_configuration
     from harness.yarn.capacity.properties import PREFIX
     from harness.yarn.capacity.tree import read_capacity_tree
@@ -138,7 +138,10 @@ def _properties(document: YamlDocument) -> tuple[list[str], str]:
 
 
 def _capacities(file: AllocationFile) -> str:
-    """The tree as a Capacity Scheduler's file. InputError for what it cannot have; its changes are warned of."""
+    """Return a tree as a Capacity Scheduler's file.
+
+    Raises InputError for what it cannot express; warns of differences.
+    """
     from harness.base.errors import InputError
     from harness.yarn.capacity.convert import convert_allocations, render_properties
 
@@ -149,7 +152,7 @@ def _capacities(file: AllocationFile) -> str:
             hint="leave it out (maxima: in per cent), or render for --scheduler fair",
         )
     for note in done.changes:
-        # Without rules in the tree the Capacity Scheduler's own hold: an application names its queue.
+        # Without rules in the tree, the Capacity Scheduler's default applies: an application names its queue.
         if file.placement_rules is not None or "Policy>" not in note.what:
             say(f"warning: {note.line()}")
     placing = ("mapping-rule", "queue-mappings")

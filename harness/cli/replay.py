@@ -112,7 +112,7 @@ def replay(
 
     folder = out if out is not None else Path("runs") / f"replay-{name_of(trace)}"
     called = split_policies(policies)
-    # Policies of the call are variants of one replay, but where the file has them.
+    # Policies of the call are variants of one replay, unless they are written into its file (with --scheduler).
     chosen = (called, schedulers) if schedulers else ()
     identity = files_identity([trace, *([cluster] if cluster is not None else [])], sample_s, chosen)
     contents = Contents("replay", name_of(trace), identity)
@@ -125,7 +125,7 @@ def replay(
         loaded = load_experiment(str(path))
 
     given = named_values(settings)
-    # Beside the Capacity Scheduler the file has the call's policies already.
+    # Unless the Fair Scheduler is the only scheduler, the file already has the call's policies.
     called = called if kinds == ("fair",) else ()
     variants = variants_of(loaded, policies=called, settings=given, seeds=seeds)
     for what in [*account_lines(found.header, found.jobs), *left_out(found.header, kinds)]:
@@ -154,7 +154,7 @@ def replay(
         )
     else:
         echo_sentences(loaded.kind.sentences(loaded, means_of(bands, ended) if bands else ended))
-        # A table of one phase alone only where no band is wanted, or seeds are.
+        # Print the table of a single phase only if no bands are wanted, or several seeds are given.
         lines = [] if bands and len(bands) >= len(ended) else [*loaded.kind.comparison(loaded, ended)]
         lines += [*band_lines(bands, loaded.kind.reference(ended)), *migration_lines(moved)]
         lines += [line for difference in differences for line in difference_lines(difference)]

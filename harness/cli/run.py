@@ -1,4 +1,4 @@
-"""``yarnfair run``: parsing, progress and printing; what runs is harness.experiments'."""
+"""``yarnfair run``: parsing, progress and printing; harness.experiments runs the experiments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def split_policies(given: tuple[str, ...]) -> tuple[str, ...]:
-    """``--policy fair,ltrf`` as two; names of variants (``hltrf,t_wait=10``) stay whole."""
+    """Split ``--policy fair,ltrf`` at commas; names of variants with settings (``hltrf,t_wait=10``) stay whole."""
     return tuple(
         part.strip()
         for text in given
@@ -44,9 +44,9 @@ def split_policies(given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
-    """Print a line on standard error where the first run on one of these schedulers will take longer.
+    """Print a line on standard error if the first run on one of these schedulers takes longer because it compiles.
 
-    For commands whose workers compile; where this process does, `announce_with` is enough.
+    For commands whose workers compile; if this process compiles, `announce_with` is enough.
     """
     from harness.base.machine_code import announce
     from harness.sim.compiled import COMPILING, is_compiled
@@ -161,7 +161,7 @@ def run(
 
 @contextmanager
 def _processes(jobs: int | None, asked: Selection) -> Iterator[Processes | None]:
-    """What simulates, for all experiments of the call; None for one process, ours."""
+    """Return the worker processes for all simulations of the call; None: this process simulates."""
     from harness.experiments.campaign.executors import Processes, processes_of
 
     room = processes_of(jobs)
@@ -173,7 +173,7 @@ def _processes(jobs: int | None, asked: Selection) -> Iterator[Processes | None]
 
 
 def _http(access: Access, rm: str | None) -> HttpOptions | None:
-    """How the ResourceManager is asked; None: as one without Kerberos and TLS of its own."""
+    """Return the HTTP options of the ResourceManager; None: neither Kerberos nor TLS of its own."""
     if not access:
         return None
     if rm is None:
@@ -185,7 +185,7 @@ def _http(access: Access, rm: str | None) -> HttpOptions | None:
 
 
 class _Called:
-    """One experiment of the call. Whatever a user can get wrong is found when it is made, before anything runs."""
+    """One experiment of the call. Creating it finds all mistakes of the user before anything runs."""
 
     def __init__(
         self, name: str, asked: Selection, backend: str, target: Target | None, on_file: dict[str, Any]
@@ -203,7 +203,7 @@ class _Called:
         self.ended: Sequence[Ended] = ()
 
     def _on_file(self, loaded: Loaded, on_file: dict[str, Any]) -> Loaded:
-        """On the queues of a scheduler's own file, where the call names one."""
+        """Return the experiment on the queues of a scheduler's own file, if the call names one."""
         from harness.experiments.resolve import LoadedExperiment
 
         if isinstance(loaded, LoadedExperiment):
@@ -242,7 +242,7 @@ class _Called:
             )
 
     def document(self) -> dict[str, Any]:
-        """As ``--json`` prints it."""
+        """Return the document that ``--json`` prints."""
         return {
             "experiment": self.loaded.name,
             "hash": self.loaded.hash,
@@ -257,14 +257,14 @@ class _Called:
         echo_wrapped(f"{self.loaded.name}: {about}" if about else self.loaded.name, hang=2)
 
     def say(self, *, title: bool) -> None:
-        """The sentences, before any table."""
+        """Print the sentences that come before any table."""
         said = self.kind.sentences(self.loaded, self.ended)
         if said and title:
             self._title()
         echo_sentences(said)
 
     def show(self, *, title: bool) -> None:
-        """The table."""
+        """Print the table."""
         if title:
             self._title()
         for line in self.kind.comparison(self.loaded, self.ended):
@@ -273,7 +273,7 @@ class _Called:
 
 
 def write_report(ended: Sequence[Ended], folder: Path) -> Path:
-    """One page for all runs, beside their directories, and one in each directory."""
+    """Write one page for all runs beside their directories, and one page in each directory."""
     from harness.report import render_report
 
     page = folder / "report.html"
@@ -284,7 +284,7 @@ def write_report(ended: Sequence[Ended], folder: Path) -> Path:
 
 
 def verdict(ended: Sequence[Ended]) -> None:
-    """Raises what the exit code is to be: a run that timed out before one whose jobs failed."""
+    """Raise the error that determines the exit code, if there is one: a timeout takes precedence over failed jobs."""
     from harness.experiments.kind import NEVER_ENDS
 
     for code, error in ((5, RunTimedOut), (4, RunInvalid)):
@@ -294,7 +294,7 @@ def verdict(ended: Sequence[Ended]) -> None:
             hint = "look at jobs.parquet there" if code == 4 else "raise its time limit, or ask for less"
             why = bad[0].why or ""
             if why.startswith(NEVER_ENDS):
-                hint = ""  # the reason says which setting
+                hint = ""  # the message names the setting
             elif why.startswith("the policy "):
                 hint = "look at the alarms in decisions.jsonl there"
             raise error(f"{bad[0].variant.name}: {bad[0].why}{others}", where=str(bad[0].path), hint=hint or None)

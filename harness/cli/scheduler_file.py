@@ -59,7 +59,7 @@ def groups_of(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 
 def scheduler_file_of(conf: dict[str, str], on_file: dict[str, Any]) -> SchedulerFile | None:
-    """The file that a call names; None: none. Raises CallError for its options without it, and InputError."""
+    """Return the file that a call names; None: no file. Raises CallError for options that need one, and InputError."""
     file, place = on_file["scheduler_file"], on_file["place"]
     groups = groups_of(on_file["groups"])
     if file is None:
@@ -73,7 +73,7 @@ def scheduler_file_of(conf: dict[str, str], on_file: dict[str, Any]) -> Schedule
 
 
 def on_scheduler_file(experiment: LoadedExperiment, on_file: dict[str, Any]) -> LoadedExperiment:
-    """The experiment on the file that a call names, if it names one; what there is to know is told."""
+    """Return the experiment on the file that a call names, if it names one; print remarks on the file."""
     from harness.experiments.simulated import texts
 
     file = scheduler_file_of(texts(experiment.spec.conf), on_file)

@@ -64,7 +64,7 @@ def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...
 
 
 def _allocations(given: str) -> AllocationFile:
-    """An allocation file, or the queues of an experiment that the project brings."""
+    """Return an allocation file, or the queues of one of the project's experiments."""
     from harness.model import brought
     from harness.yarn.fair.parse import read_allocations
 
@@ -76,9 +76,9 @@ def _allocations(given: str) -> AllocationFile:
 
 
 def _active_leaves(manager: QueueManager, given: tuple[str, ...], source: str) -> set[str]:
-    """The paths of the active leaves; root.default is made if the file has none, as for an application's sake.
+    """Return the paths of the active leaves; as for an application, root.default is created if the file lacks it.
 
-    An empty text names no queue: nothing is active.
+    An empty text names no queue, so none is active.
     """
     from harness.base.errors import CallError
     from harness.model.queues import ROOT, ensure_root_prefix

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 #: The ports of a ResourceManager.
 REST_PORT, ADMIN_PORT, CLIENT_PORT = 8088, 8033, 8032
-#: What fills the cluster is taken by a controller with a period of 1 s up to here: a figure may be 6 s older than a
-#: look (harness.ledger.accounts).
+#: The highest speed at which a controller with a period of 1 s accepts the usage of applications that fill the cluster:
+#: a value may be 6 s older than the poll (harness.ledger.accounts).
 FASTEST_ENFORCED = 7.0
 
 
@@ -43,7 +43,10 @@ def _port(name: str, default: int, what: str) -> Callable[[Callable[..., None]],
 
 @contextlib.contextmanager
 def _folder(file: str | None, name: str) -> Iterator[Path]:
-    """Where the scheduler's file lies: where the call says, or in a folder that goes with the server."""
+    """Return the folder of the scheduler's file.
+
+    As the call says, or a temporary one that is removed with the server.
+    """
     if file is not None:
         if "://" in file:
             raise CallError(
@@ -60,7 +63,7 @@ def _folder(file: str | None, name: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _listening(host: str, option: str, port: int) -> Iterator[None]:
-    """Names the port that cannot be listened on, and what to do about it."""
+    """Raise an error that names the port that cannot be opened, and what to do about it."""
     try:
         yield
     except (OSError, UnicodeError) as error:
@@ -134,7 +137,7 @@ def serve(
     from harness.base.files import write_text
     from harness.yarn.releases import release_of
 
-    # Says what is wrong with it before anything is read.
+    # Reports mistakes of the call before anything is read.
     release_of(hadoop)
     from harness.experiments.served import (
         file_name,

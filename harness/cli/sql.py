@@ -25,7 +25,7 @@ def sql(query: str, runs: tuple[Path, ...], as_csv: bool, as_json: bool) -> None
 
     answer = answered(query, list(runs))
     if as_json:
-        # By way of pandas' own JSON: it knows what its types are in JSON.
+        # Through pandas' own JSON writer, which knows how its types are written in JSON.
         rows = json.loads(answer.to_json(orient="records", date_format="iso"))
         print_json({"columns": list(answer.columns), "rows": rows})
     elif as_csv:

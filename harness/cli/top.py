@@ -47,7 +47,7 @@ def top(source: Source, every: float, once: bool, serve: str | None, as_json: bo
     elif once or not sys.stdout.isatty():
         from rich.console import Console
 
-        # 80 columns wherever it goes; a wide terminal shows no more.
+        # Always 80 columns; a wide terminal shows no more.
         Console(width=_WIDTH, highlight=False).print(frame(source.view()))
     else:
         _live(source, every)
@@ -86,7 +86,7 @@ def _live(source: Source, every: float) -> None:
 
 @contextlib.contextmanager
 def _keys() -> Iterator[Any]:
-    """Keys as they are pressed, without Enter; the terminal is put back whatever happens."""
+    """Read keys as they are pressed, without Enter; the terminal's mode is always restored."""
     if not sys.stdin.isatty():
         yield _no_key
         return
@@ -113,7 +113,7 @@ def _no_key(timeout_s: float) -> str:
 
 
 def frame(view: View) -> RenderableType:
-    """One picture of 80 columns: a head, the queues, the last decisions, alarms."""
+    """Return one screen of 80 columns: a header, the queues, the last decisions, alarms."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -148,7 +148,7 @@ def frame(view: View) -> RenderableType:
 
 
 def _cells(view: View, row: QueueRow, part: float) -> list[str]:
-    """``part``: of its siblings' weights."""
+    """Return a queue's cells. ``part``: its fraction of its siblings' weights."""
     capacity = max(view.capacity_mb, 1)
     depth = row.path.count(".") - 1
     name = "  " * depth + (row.path.removeprefix("root.") if depth == 0 else row.path.rpartition(".")[2])
@@ -170,7 +170,7 @@ def _cells(view: View, row: QueueRow, part: float) -> list[str]:
 
 
 def _short(value: float) -> str:
-    """At most seven characters."""
+    """Shorten a text to at most seven characters."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.1f}{letter}"

@@ -1,4 +1,4 @@
-"""``yarnfair validate``: a scheduler's file checked, as a linter does it."""
+"""``yarnfair validate``: checks a scheduler's file, as a linter does."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GITHUB_LEVELS = {"error": "error", "warning": "warning", "hint": "notice"}
 
 
 def _codes(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    """Codes and their beginnings, also several between commas. BadParameter for one that is none."""
+    """Return codes and prefixes of codes, split at commas. Raises BadParameter for an unknown one."""
     from harness.yarn.findings import matches
     from harness.yarn.rules import RULES
 
@@ -140,13 +140,13 @@ def _print_json(verdicts: dict[str, Verdict]) -> None:
 
 
 def _escaped(text: str, *, of_property: bool = False) -> str:
-    """A text as GitHub's workflow commands take it."""
+    """Escape a text for GitHub's workflow commands."""
     text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return text.replace(":", "%3A").replace(",", "%2C") if of_property else text
 
 
 def _print_github(verdicts: dict[str, Verdict]) -> None:
-    """One workflow command a finding: GitHub shows it at its line."""
+    """Print one workflow command for each finding, which GitHub shows at its line."""
     for file, verdict in verdicts.items():
         for found in verdict.findings:
             place = f"file={_escaped(found.file or file, of_property=True)},line={found.line}"
@@ -156,7 +156,7 @@ def _print_github(verdicts: dict[str, Verdict]) -> None:
 
 
 def _sarif(verdicts: dict[str, Verdict]) -> dict[str, Any]:
-    """The findings as a SARIF 2.1.0 log."""
+    """Return the findings as a SARIF 2.1.0 log."""
     import harness
     from harness.yarn.rules import RULES
 

@@ -72,7 +72,7 @@ def whatif(
 
 
 def _load(what: str, cluster: Path | None, folder: Path, notes: list[str]) -> LoadedExperiment:
-    """The experiment, or that which plays the trace; ``notes`` gets what a reader has to know of the trace."""
+    """Return the experiment, or one that replays the trace; adds remarks on the trace to ``notes``."""
     from harness.experiments.resolve import load_experiment
     from harness.predict.foreign import played_trace
     from harness.predict.replay import write_experiment
@@ -84,7 +84,7 @@ def _load(what: str, cluster: Path | None, folder: Path, notes: list[str]) -> Lo
         for line in account_lines(trace.header, trace.jobs):
             notes.append(line)
             say(f"{trace.path}: {line}")
-        # Under the scheduler that it was recorded of.
+        # Under the scheduler of the recorded cluster.
         return load_experiment(str(write_experiment(trace, folder, schedulers=(trace.header.scheduler or "fair",))))
     if cluster is not None:
         raise CallError(
@@ -114,7 +114,7 @@ def _query(state: str) -> dict[str, str]:
 
 
 def _exported(what_if: WhatIf, query: Mapping[str, str]) -> dict[str, Any]:
-    """What an exported page holds: both sides, as ``a.`` and ``b.`` of the query say."""
+    """Return the data of an exported page: both sides, as ``a.`` and ``b.`` of the query describe them."""
     sides: dict[str, dict[str, str]] = {"a": {}, "b": {}}
     both = {key: value for key, value in query.items() if key.startswith("w.")}
     for key, value in query.items():

@@ -1,7 +1,7 @@
-"""Jobs as files for the replayed load (workloads/replay), and its records of what ran: writing and reading both.
+"""Job files for the replayed load (workloads/replay), and its records of what ran: writes and reads both.
 
-How long each task takes is drawn here exactly as the simulator draws it (harness.sim.durations), from the run's seed:
-a job sleeps on a real cluster for the milliseconds that it works in the simulator. Submitting is harness.jobs.submit's.
+The duration of each task is drawn exactly as in the simulator (harness.sim.durations), from the run's seed: a job
+sleeps on a real cluster for as many milliseconds as it works in the simulator. harness.jobs.submit submits the jobs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from harness.sim.durations import (
 )
 from harness.sim.setup import MapReduceMaster
 
-#: Attempts whose times are drawn beforehand, where tasks may fail; later ones are like the last of them.
+#: The number of attempts whose times are drawn in advance if tasks may fail; later attempts repeat the last of them.
 _DRAWN_ATTEMPTS = 4
 NO_FAULTS = TaskFaults()
 BY_DEFAULT = MapReduceMaster()
@@ -40,11 +40,11 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class ReplayOptions:
-    """How a master of the replayed load behaves.
+    """The behaviour of an AM of the replayed load.
 
-    ``rm`` is the scheduler address of the ResourceManager (HOST:PORT) as the nodes see it; ``am_heartbeat_ms``,
-    ``am_response_heartbeats`` and ``reduce_preempt_ms`` are those of `harness.sim.setup.Delays`, ``mapreduce`` says
-    when MapReduce's masters ask for reduces.
+    ``rm`` is the ResourceManager's scheduler address (HOST:PORT) as the nodes see it; ``am_heartbeat_ms``,
+    ``am_response_heartbeats`` and ``reduce_preempt_ms`` are those of `harness.sim.setup.Delays`; ``mapreduce``
+    determines when MapReduce's AMs request reduces.
     """
 
     rm: str
@@ -57,12 +57,12 @@ class ReplayOptions:
 
 
 def stages_in_order(job: JobSpec) -> list[Stage]:
-    """The stages as the simulator numbers them: by priority, those of equal priority as they stand in the job."""
+    """Return the stages in the simulator's order: by priority; stages of equal priority keep the order of the job."""
     return sorted(job.stages, key=lambda stage: stage.priority)
 
 
 def durations_ms(job: JobSpec, seed: int, faults: TaskFaults = NO_FAULTS) -> list[list[list[tuple[int, bool]]]]:
-    """What every attempt of every task takes: [stage][task][attempt] -> (ms, whether it then fails)."""
+    """Return the durations of all attempts: [stage][task][attempt] -> (ms, whether the attempt then fails)."""
     key, drawn = job_key(seed, job.id), _DRAWN_ATTEMPTS if faults.failure > 0 else 1
     return [
         [
@@ -74,7 +74,7 @@ def durations_ms(job: JobSpec, seed: int, faults: TaskFaults = NO_FAULTS) -> lis
 
 
 def _repeats(stage: Stage) -> list[int]:
-    """How many attempts of each task are recorded not to have succeeded."""
+    """Return the number of recorded unsuccessful attempts of each task."""
     return [count - 1 for count in stage.duration.attempts] or [0] * stage.tasks
 
 
@@ -109,10 +109,10 @@ def job_file(
     programs: Mapping[str, str] = NOTHING,
     hosts: Mapping[str, str] = NOTHING,
 ) -> str:
-    """What the application master of one job is told (workloads/replay/am.py reads it); ``records`` is where it writes.
+    """Return the job file for one job's AM (workloads/replay/am.py reads it); ``records``: the file that the AM writes.
 
     ``programs``: stage -> a shell command that its tasks run instead of sleeping. ``hosts``: stage -> the only node
-    where they may run. Raises InputError for what a replayed job cannot do.
+    where they may run. Raises InputError for a job with features that the replay does not support.
     """
     if options.faults.speculation:
         raise InputError(
@@ -183,17 +183,17 @@ def job_file(
 
 
 def _word(text: str) -> str:
-    """A name as one word."""
+    """Return a name as one word."""
     return re.sub(r"\s+", "_", text) or "-"
 
 
 @dataclass(frozen=True, slots=True)
 class TaskRecord:
-    """One attempt of a task, as the application master recorded it. Milliseconds since 1970, by the nodes' clocks.
+    """One attempt of a task, as the AM recorded it. Milliseconds since 1970, by the nodes' clocks.
 
-    ``asked``: the ask that it belongs to was sent (Spark: the task began). ``granted``: the RM made the container.
-    ``heard``: the master got it. ``launched``: the node took it. ``started``, ``ended``: the task's own process began
-    and ended to work. ``told``: the master heard of the end.
+    ``asked``: the AM sent the attempt's ask (Spark: the task began). ``granted``: the RM allocated the container.
+    ``heard``: the AM received it. ``launched``: the node received it. ``started``, ``ended``: the task's own process
+    began and ended its work. ``told``: the AM was notified of the end.
     """
 
     stage: int
@@ -213,9 +213,9 @@ class TaskRecord:
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """What one application master recorded. Times are 0 where it did not come so far; ``why``: of a failed job.
+    """The record of one AM. Times are 0 for steps that it did not reach; ``why``: the reason of a failed job.
 
-    ``executors_ms``: of a Spark program, when each of its executors had registered.
+    ``executors_ms``: when each executor of a Spark program had registered.
     """
 
     master: str = ""
@@ -230,9 +230,9 @@ class JobRecord:
 
 
 def read_records(text: str, where: str) -> JobRecord:
-    """A record file, complete or as far as it was written (a last line without an end is left out).
+    """Read a record file, even if it is incomplete (a last line without an end is left out).
 
-    Raises InputError with file and line for anything else than records.
+    Raises InputError with file and line for anything that is not a record.
     """
     found: dict[str, Any] = {}
     tasks: list[TaskRecord] = []

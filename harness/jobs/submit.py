@@ -1,7 +1,7 @@
-"""Replayed jobs on a real ResourceManager: their files put where the nodes see them, submitted, collected, killed.
+"""Replayed jobs on a real ResourceManager: makes their files available to the nodes; submits, collects and kills them.
 
-The application master is workloads/replay/am.py, what it is told and what it records harness.jobs.replay's. When a job
-is submitted, and what its times mean, is the caller's business (harness.experiments.real.run).
+The AM is workloads/replay/am.py; harness.jobs.replay writes its job file and reads its records. When a job is
+submitted, and how its times are used, is decided by the caller (harness.experiments.real.run).
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from harness.yarn.discover import told_property
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.rest import RestClient, Submission
 
-#: Files of the application master.
+#: The files of the AM.
 PROGRAM = ("am.py", "job.py", "hadoop.py", "mapreduce.py")
-#: What the containers of a replayed load need of a NodeManager, and what they can do without: it then spends half as
-#: much on a container. Memory is not watched, because these containers hold none to speak of.
+#: NodeManager settings for the containers of a replayed load. They leave out what these containers do not need, which
+#: halves the NodeManager's work for a container. Memory is not monitored, because these containers use hardly any.
 NODE_PROPERTIES: Mapping[str, str] = {
     "yarn.nodemanager.log-container-debug-info.enabled": "false",
     "yarn.nodemanager.container-monitor.enabled": "false",
     "yarn.nodemanager.container-metrics.enable": "false",
-    # Without checksum files beside every script, whose permissions the NodeManager sets by starting a program each.
+    # No checksum files beside scripts, because the NodeManager would start a program for each to set its permissions.
     "fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
 }
 
 
 def scheduler_address(rest: RestClient) -> str:
-    """Where application masters reach the ResourceManager, as its configuration says it: HOST:PORT.
+    """Return the ResourceManager's address for AMs, as its configuration gives it: HOST:PORT.
 
     Raises Refused, BadAnswer, Unreachable.
     """
@@ -50,12 +50,12 @@ class Replayer:
         self, rest: RestClient, shared: SharedFolder, options: ReplayOptions, *, tag: str, python: str | None = None
     ) -> None:
         self.rest, self.shared, self.options, self.tag = rest, shared, options, tag
-        #: The interpreter on the nodes.
+        #: The Python interpreter on the nodes.
         self.python = python or sys.executable
-        #: Application id by job id, the latest one of each.
+        #: Job id -> id of its latest application.
         self.apps: dict[str, str] = {}
         self._tries: dict[str, int] = {}
-        #: By job id: an application's id under which a submission got no answer.
+        #: Job id -> an application id whose submission got no answer.
         self._unanswered: dict[str, str] = {}
         source = data_path("workloads", "replay")
         shared.write({name: (source / name).read_bytes() for name in PROGRAM})
@@ -76,9 +76,9 @@ class Replayer:
         Raises
         ------
         YarnfairError
-            The ResourceManager refused it, or did not answer. Where it is not known whether the ResourceManager took
-            the job, the next call submits the same application: under an id that it knows, a ResourceManager starts
-            nothing. Under a new one the job could run twice.
+            The ResourceManager refused the job, or did not answer. If it is unknown whether the ResourceManager
+            accepted it, the next call submits the same application again: a ResourceManager ignores a known id, whereas
+            with a new id the job could run twice.
         """
         identity = self._unanswered.get(job.id)
         if identity is None:
@@ -89,7 +89,7 @@ class Replayer:
         records = f"{self.shared.path}/{name}.records"
         text = job_file(job, self.options, records, programs=programs, hosts=hosts)
         self.shared.write({f"{name}.job": text.encode()})
-        # -S -E: no site packages, no environment of somebody else's.
+        # -S -E: without site packages and environment variables of other people.
         command = f"exec {self.python} -S -E {self.shared.path}/am.py {self.shared.path}/{name}.job 2><LOG_DIR>/stderr"
         submission = Submission(
             name=job.id,
@@ -112,7 +112,7 @@ class Replayer:
         return identity
 
     def record(self, job_id: str) -> JobRecord:
-        """What a job's master has recorded so far."""
+        """Return the record that a job's AM has written so far."""
         name = f"{self._file_name(job_id, self._tries[job_id])}.records"
         content = self.shared.read(name)
         if content is None:
@@ -120,18 +120,21 @@ class Replayer:
         return read_records(content.decode(errors="replace"), f"{self.shared.path}/{name}")
 
     def _file_name(self, job_id: str, number: int) -> str:
-        """Files are named after run, job and try: a folder serves several runs."""
+        """Files are named after run, job and attempt, because several runs may use a folder."""
         return f"{self.tag}-{_plain(job_id)}" + (f".{number}" if number > 1 else "")
 
     def live(self) -> list[AppStatus]:
-        """The applications that have not ended."""
+        """Return the applications that have not ended."""
         return self.rest.apps(states=("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"), tags=[self.tag])
 
     def kill_all(self) -> int:
-        """Kills what has not ended; how many that were. What cannot be killed is left to the ResourceManager."""
+        """Kill the applications that have not ended; return their number.
+
+        Those that cannot be killed are left to the RM.
+        """
         return self.rest.kill_all(self.live())
 
 
 def _plain(job_id: str) -> str:
-    """A job's id with nothing but letters, digits and a few signs."""
+    """Return a job's id with only letters, digits and a few signs."""
     return "".join(c if (c.isalnum() and c.isascii()) or c in "._-" else f"%{ord(c):x}" for c in job_id)

@@ -1,4 +1,4 @@
-"""Which Hive programs there are: TPC-H's 22 queries, the same texts as Spark's (workloads/tpch/queries)."""
+"""The catalogue of Hive programs: TPC-H's 22 queries, with the same texts as for Spark (workloads/tpch/queries)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from harness.jobs.spark import catalogue as spark
 
-#: LTYARN section 7.2: Q1, Q9, Q12 and Q17 round robin.
+#: LTYARN section 7.2 runs Q1, Q9, Q12 and Q17 in round-robin order.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "hive": ("hive-q1", "hive-q9", "hive-q12", "hive-q17"),
     "hive-all": tuple(f"hive-q{number}" for number in range(1, spark.QUERIES + 1)),
@@ -17,7 +17,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 @functools.cache
 def programs() -> Mapping[str, spark.SparkProgram]:
-    """All of them by name: Spark's queries, asked of Hive."""
+    """Return all Hive programs by name: Spark's queries, run by Hive."""
     found = {}
     for number in range(1, spark.QUERIES + 1):
         one = spark.programs()[f"tpch-q{number}"]

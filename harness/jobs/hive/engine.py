@@ -16,7 +16,7 @@ from harness.traces.spec import ProgramSpec
 
 
 class Hive(Engine):
-    """TPC-H's queries by Hive."""
+    """TPC-H's queries, run by Hive."""
 
     name = "hive"
     groups = catalogue.GROUPS

@@ -1,6 +1,8 @@
-"""What Tez' master wrote of its own DAGs (SimpleHistoryLoggingService): documents of JSON between bytes of value 1.
+"""Reads the history that Tez' AM writes of its DAGs (SimpleHistoryLoggingService).
 
-In a run's terms: its vertices as stages, its task attempts as records.
+JSON documents separated by bytes of 1.
+
+It is converted to a run's terms: vertices become stages, task attempts become records.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ _OUTCOMES = {"SUCCEEDED": "finished", "FAILED": "failed", "KILLED": "killed"}
 
 
 def read_tez(text: str) -> list[Attempt]:
-    """The task attempts that a history tells of; what cannot be read is passed over.
+    """Return the task attempts of a history; unreadable documents are skipped.
 
     ``kind`` is ``map`` for a vertex that reads tables (Hive calls it "Map n"), else ``reduce``.
     """
@@ -69,7 +71,7 @@ def _vertex(attempt: str) -> str:
 
 
 def histories(folder: Path) -> list[Attempt]:
-    """The attempts of all applications whose history lies in a folder."""
+    """Return the attempts of all applications whose history is in a folder."""
     found: list[Attempt] = []
     for file in sorted(folder.glob("history.txt.*")):
         found += read_tez(file.read_text(encoding="utf-8", errors="replace"))
@@ -77,7 +79,7 @@ def histories(folder: Path) -> list[Attempt]:
 
 
 def dag_started_ms(folder: Path, app: str) -> int:
-    """When an application's first DAG was started, milliseconds since 1970; 0: it is not told (yet)."""
+    """Return when an application's first DAG was started, milliseconds since 1970; 0 if that is not known (yet)."""
     number = app.removeprefix("application_")
     for file in sorted(folder.glob(f"history.txt.appattempt_{number}_*")):
         for piece in file.read_text(encoding="utf-8", errors="replace").split("\x01"):
@@ -95,13 +97,13 @@ def dag_started_ms(folder: Path, app: str) -> int:
 
 
 def _place(attempt: Attempt) -> tuple[str, int]:
-    """(vertex with its DAG, number of the task) of ``task_<cluster>_<application>_<dag>_<vertex>_<number>``."""
+    """Return (vertex with its DAG, number of the task) of ``task_<cluster>_<application>_<dag>_<vertex>_<number>``."""
     *_, dag, vertex, number = attempt.task.split("_")
     return f"{dag}_{vertex}", int(number)
 
 
 def _vertices(attempts: Sequence[Attempt]) -> list[str]:
-    """In the order in which they began."""
+    """Return the vertices in the order in which they began."""
     first: dict[str, int] = {}
     for one in attempts:
         vertex, _ = _place(one)
@@ -110,13 +112,13 @@ def _vertices(attempts: Sequence[Attempt]) -> list[str]:
 
 
 def record_of(attempts: Sequence[Attempt], started_ms: int = 0) -> JobRecord:
-    """Make the record from which a run's tables are made from the attempts of a query.
+    """Return the record of a query, from which a run's tables are made, from its attempts.
 
-    Tez says when an attempt was started in its container, and nothing of the steps before. An attempt that never ended
+    Tez records when an attempt was started in its container, but none of the steps before. An attempt that never ended
     was killed with its job, at the last moment of the history. ``started_ms``: when the DAG was started (0: not known).
     """
     order = {vertex: at for at, vertex in enumerate(_vertices(attempts))}
-    # Of a query that was cut some tasks may not have begun: numbered are those that did, as in `stages_of`.
+    # Some tasks of an aborted query may not have begun. Only tasks that began have numbers, as in `stages_of`.
     places = sorted({_place(one) for one in attempts})
     numbers = {place: at - bisect_left(places, (place[0], 0)) for at, place in enumerate(places)}
     last_ms = max((max(one.started_ms, one.ended_ms) for one in attempts), default=0)
@@ -128,7 +130,10 @@ def record_of(attempts: Sequence[Attempt], started_ms: int = 0) -> JobRecord:
 
 
 def stages_of(attempts: Sequence[Attempt], spec: JobSpec) -> tuple[Stage, ...]:
-    """The vertices as stages: each after those that had ended when it began, which is all that the history tells."""
+    """Return the vertices as stages, each after those that had ended when it began.
+
+    The history has no other dependencies.
+    """
     tasks: dict[str, dict[int, Attempt]] = defaultdict(dict)
     for one in attempts:
         vertex, number = _place(one)
@@ -139,7 +144,7 @@ def stages_of(attempts: Sequence[Attempt], spec: JobSpec) -> tuple[Stage, ...]:
     for vertex in _vertices(attempts):
         own = [tasks[vertex][number] for number in sorted(tasks[vertex])]
         began = min(one.started_ms for one in own)
-        # What never ended was cut with its job: a moment.
+        # An attempt without an end was aborted with its job, so it takes no time.
         times = tuple(max(one.ended_ms - one.started_ms, 1) / 1000.0 for one in own)
         name = f"{own[0].kind} {vertex}"
         after = tuple(other for other, end in ends.items() if end <= began)

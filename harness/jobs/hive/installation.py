@@ -1,7 +1,7 @@
-"""Hive and Tez themselves: their jars, resolved once by Maven, and how Java has to be started for them.
+"""The installation of Hive and Tez: their jars, resolved once by Maven, and the options with which Java is started.
 
-Hive 4.0.1 is built for Java 8 and 11: on 17 it wants packages of Java's own opened, in HiveServer2 as well as in Tez'
-masters and tasks.
+Hive 4.0.1 is built for Java 8 and 11. On Java 17, packages of Java's own must be opened, in HiveServer2 as well as in
+Tez' AMs and tasks.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OPENED = (
     *(f"java.{name}" for name in ("util.regex", "net", "io", "nio", "text", "time")),
     "sun.nio.ch",
 )
-#: Before everything else that Java is told.
+#: Options that come before all others on Java's command line.
 JAVA = (
     "-XX:+UseSerialGC",
     "-XX:TieredStopAtLevel=1",
@@ -30,12 +30,12 @@ DRIVER = "org.apache.hive.jdbc.HiveDriver"
 
 
 def hive_jars(progress: Callable[[str], None] = lambda _: None) -> Path:
-    """HiveServer2's, and those of its JDBC shell (some 250 MB). Raises InputError, RunTimedOut."""
+    """Return the jars of HiveServer2 and its JDBC shell (some 250 MB). Raises InputError, RunTimedOut."""
     needed = ("hive-service-", "hive-exec-", "hive-jdbc-", "hive-standalone-metastore-server-", "tez-dag-", "sqlline-")
     return jars.find_set(f"hive-{HIVE}", data_path("docker", "hive-pom.xml"), needed, progress=progress)
 
 
 def tez_jars(progress: Callable[[str], None] = lambda _: None) -> Path:
-    """What Tez' masters and tasks need beside Hadoop's jars. Raises InputError, RunTimedOut."""
+    """Return the jars that Tez' AMs and tasks need in addition to Hadoop's. Raises InputError, RunTimedOut."""
     needed = ("tez-dag-", "tez-runtime-library-", "hadoop-shim-", "protobuf-java-")
     return jars.find_set(f"tez-{TEZ}", data_path("docker", "tez-pom.xml"), needed, progress=progress)

@@ -1,8 +1,8 @@
-"""Hive's queries of a run: asked of one HiveServer2 by a shell each, their applications found, times and answers read.
+"""Hive's queries of a run: sends them to one HiveServer2 through a shell each, and reads their times and answers.
 
-Hive cannot be submitted through REST: the server plans a query and starts Tez' master when it comes to it. So a job has
-no application at first (`taken` says when). Which application is whose nobody tells either, so one query at a time
-waits for its own; what has one runs on beside.
+Hive has no submission through REST: the server plans a query and then starts Tez' AM. So a job has no application at
+first (`taken` tells when it has one). Nothing tells which application belongs to which query either. Therefore only one
+query at a time waits for its application; queries that have theirs run side by side.
 """
 
 from __future__ import annotations
@@ -39,27 +39,27 @@ from harness.traces.spec import DataSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
-#: HiveServer2's start on a busy machine; a shell's end after its application's.
+#: Time limits in seconds: HiveServer2's start on a busy machine, and a shell's end after its application's end.
 _START_S, _SHELL_S = 600.0, 120.0
-#: A container's that Tez needs.
+#: The smallest container, in MiB, with which Tez works.
 _LEAST_MB = 640
 
 
 def sizes_of(job: ProgramJob) -> Sizes:
-    """What a query asks for."""
+    """Return the container sizes that a query requests."""
     (stage,) = job.spec.stages
     return Sizes(stage.demand.memory_mb, job.spec.am.memory_mb, job.maps, max(job.reduces, 1))
 
 
 def check_sizes(sizes: Sizes) -> None:
-    """Raises CallError for containers that are too small."""
+    """Check container sizes. Raises CallError for containers that are too small."""
     for name in ("task_mb", "am_mb"):
         if getattr(sizes, name) < _LEAST_MB:
             raise CallError(f"{name} is {getattr(sizes, name)}", hint=f"Tez needs {_LEAST_MB} or more")
 
 
 def given_properties(rest: RestClient) -> dict[str, str]:
-    """The cluster's properties. InputError for one whose nodes read another file system than this machine's."""
+    """Return the cluster's properties. Raises InputError if its nodes use another file system than this machine's."""
     given = rest.properties(defaults=False)
     if not given.get("fs.defaultFS", "file:///").startswith("file:"):
         raise InputError(
@@ -71,14 +71,17 @@ def given_properties(rest: RestClient) -> dict[str, str]:
 
 
 def read_tables(program: SparkProgram, folder: Path) -> Input:
-    """TPC-H's data in a folder, as Spark reads it. Raises InputError for data that cannot be used."""
+    """Read TPC-H's data in a folder, as for Spark. Raises InputError for data that cannot be used."""
     if ";" in str(folder):
         raise InputError("Hive's paths have no ;", where=str(folder), hint="choose another folder")
     return read_input(program, folder)
 
 
 def link_tables(tables: Path, data: Input) -> dict[str, tuple[str, str]]:
-    """A folder a table, with a link to its file: Hive reads folders. Table -> folder, columns."""
+    """Create a folder for each table with a link to its file, because Hive reads folders.
+
+    Return table -> folder, columns.
+    """
     found = {}
     for table, columns in data.schemas.items():
         (tables / table).mkdir(parents=True)
@@ -88,18 +91,18 @@ def link_tables(tables: Path, data: Input) -> dict[str, tuple[str, str]]:
 
 
 def columns_of(sql: str, data: Input) -> list[str]:
-    """A query's columns as DuckDB names them: of an answer without rows the shell tells none."""
+    """Return a query's columns as DuckDB names them, because the shell prints no columns for an empty answer."""
     with views_of(data) as connection:
         return [str(row[0]) for row in connection.execute(f"describe {sql}").fetchall()]
 
 
 def answer_of(one: SparkProgram, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    """An answer in the form that Spark's queries leave."""
+    """Return an answer in the form in which Spark's queries write it."""
     return json.dumps({"query": one.queries[0], "columns": list(columns), "rows": rows}) + "\n"
 
 
 class HivePrograms(EnginePrograms):
-    """Asks queries on one cluster. ``folder``: one that this machine and all nodes see."""
+    """Runs queries on one cluster. ``folder``: a folder that this machine and all nodes see."""
 
     def __init__(self, site: Site, folder: Path, jobs: Sequence[ProgramJob]) -> None:
         self.site, self.data, self._progress = site, site.folders, site.progress
@@ -107,21 +110,22 @@ class HivePrograms(EnginePrograms):
         self.sizes = {job.spec.id: sizes_of(job) for job in jobs}
         self._folder = folder
         self._closing = contextlib.ExitStack()
-        #: By data set: a name, its tables' folders and columns, its input.
+        #: Data set -> its name, its tables' folders and columns, its input.
         self._tables: dict[DataSpec, tuple[str, dict[str, tuple[str, str]], Input]] = {}
         self._waiting: deque[str] = deque()
-        #: The job whose query was asked last and has no application yet.
+        #: The job whose query was sent last and has no application yet.
         self._asking: str | None = None
         self._shells: dict[str, Shell] = {}
         self._apps: dict[str, str] = {}
-        #: Every application that was some query's, also of those that were asked again.
+        #: All applications that belonged to some query, including queries that were sent again.
         self._known: set[str] = set()
         self._asked = 0
 
     def prepare(self) -> None:
-        """Brings HiveServer2 up, before anything counts.
+        """Start HiveServer2, before the run's measurements begin.
 
-        Raises CallError and InputError for what cannot be run, RunInvalid or RunTimedOut where it does not come up.
+        Raises CallError and InputError for a query that cannot be run, RunInvalid or RunTimedOut if HiveServer2 does
+        not start.
         """
         for sizes in self.sizes.values():
             check_sizes(sizes)
@@ -138,7 +142,8 @@ class HivePrograms(EnginePrograms):
         place = HivePlace(self._folder.absolute(), tez, free_ports(["hive"])["hive"])
         self.server = HiveServer(self.site.rest, place, hive, self._progress)
         first = next(iter(self.jobs.values()))
-        # Java's options cannot be set in a session (the shell takes "--" for a comment): the smallest heap is for all.
+        # A session cannot set Java's options (the shell takes "--" for a comment), so all get the heap of the smallest
+        # container.
         sizes = replace(
             self.sizes[first.spec.id],
             task_mb=min(one.task_mb for one in self.sizes.values()),
@@ -153,18 +158,18 @@ class HivePrograms(EnginePrograms):
         self._closing.callback(self.kill)
 
     def close(self) -> None:
-        """Ends HiveServer2 and everything of it."""
+        """End HiveServer2 and all of its processes."""
         self._closing.close()
 
     def kill(self) -> None:
-        """Kills what has not ended."""
+        """Kill the queries that have not ended."""
         self._waiting.clear()
         for shell in self._shells.values():
             shell.kill()
         self.server.kill()
 
     def document(self) -> dict[str, Any]:
-        """Versions and settings of the engine, for ``run.json``."""
+        """Return the engine's versions and settings, for ``run.json``."""
         work = str(self.server.place.work)
         kept = {key: value for key, value in self._base.items() if work not in value}
         return {"engine": "Hive on Tez", "hive": installation.HIVE, "tez": installation.TEZ, "properties": kept}
@@ -173,12 +178,12 @@ class HivePrograms(EnginePrograms):
         place = self.server.place
         return {**hive_properties(place, sizes), **tez_properties(place, sizes, queue=queue)}
 
-    # --- asking ---
+    # --- submitting ---
 
     def submit(self, job_id: str) -> None:
         """Submit a query (again, if it was submitted before), as soon as the previous one has its application.
 
-        `taken` tells which application is the query's.
+        `taken` returns the query's application.
         """
         self._apps.pop(job_id, None)
         self._waiting.append(job_id)
@@ -203,9 +208,9 @@ class HivePrograms(EnginePrograms):
         self._shells[job_id] = self.server.ask(f"query-{self._asked}", "\n".join([*lines, query]))
 
     def taken(self, job_id: str) -> str | None:
-        """A job's application; None as long as it has none.
+        """Return a job's application; None while it has none.
 
-        Raises RunInvalid, with the reason, for a query that failed before it had one, and what asking YARN raises.
+        Raises RunInvalid, with the reason, for a query that failed before it had one, and errors of requests to YARN.
         """
         if self._asking == job_id:
             shell = self._shells[job_id]
@@ -224,36 +229,36 @@ class HivePrograms(EnginePrograms):
     # --- what ran ---
 
     def attempts(self, job_id: str) -> list[Attempt]:
-        """What Tez' master has written so far of a query's tasks."""
+        """Return the attempts that Tez' AM has written so far of a query's tasks."""
         app = self._apps.get(job_id)
         return [one for one in histories(self.server.place.work / "history") if one.job == app]
 
     def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
-        """What Tez' master has written so far of a query's tasks."""
+        """Return the record that Tez' AM has written so far of a query's tasks."""
         app = self._apps.get(job_id, "")
         return record_of(self.attempts(job_id), dag_started_ms(self.server.place.work / "history", app))
 
     def why(self, job_id: str, status: AppStatus) -> str:
-        """The reason of a query that failed: Hive's own words, YARN's, and the failed attempt's."""
+        """Return the reason of a failed query: Hive's message, YARN's, and the failed attempt's."""
         return self.server.why(self.jobs[job_id].application, self._ended(job_id), only=self._apps.get(job_id, ""))
 
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
-        """A query as it ran: its vertices as stages, each task with its own time."""
+        """Return a query as it ran: its vertices as stages, each task with its own time."""
         spec = self.jobs[job_id].spec
         stages = stages_of(self.attempts(job_id), spec)
         return replace(spec, stages=stages) if stages else spec
 
     def _ended(self, job_id: str) -> str:
-        """What the shell of a query has said, whose application has ended."""
+        """End the shell of a query whose application has ended; return what it printed besides the answer."""
         shell = self._shells[job_id]
-        # It is killed next.
+        # The next step kills it.
         with contextlib.suppress(subprocess.TimeoutExpired):
             shell.process.wait(_SHELL_S)
         shell.kill()
         return shell.said()
 
     def _answer(self, job_id: str) -> tuple[Input, bytes]:
-        """(the data, the answer). Raises RunInvalid for a query that failed."""
+        """Return (the data, the answer). Raises RunInvalid for a query that failed."""
         job = self.jobs[job_id]
         one, said, shell = programs()[job.application], self._ended(job_id), self._shells[job_id]
         if shell.process.returncode != 0:
@@ -264,11 +269,11 @@ class HivePrograms(EnginePrograms):
         return data, answer_of(one, columns, rows).encode()
 
     def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
-        """Whether the answer is right. Raises RunInvalid for a query that failed, InputError."""
+        """Return whether the answer is right. Raises RunInvalid for a query that failed, InputError."""
         one, (data, answer) = programs()[self.jobs[job_id].application], self._answer(job_id)
         settings = one.settings_with(self.jobs[job_id].program.settings)
         return check_queries(one.queries, settings, data, answer)
 
     def deliver(self, job_id: str, output: Path | Target) -> None:
-        """The answer as a file. Raises RunInvalid for a query that failed, InputError."""
+        """Write the answer to a file. Raises RunInvalid for a query that failed, InputError."""
         write_answer(output, self._answer(job_id)[1])

@@ -1,6 +1,6 @@
-"""A HiveServer2 for as long as it is needed, and the JDBC shells that ask it; each query is one application of Tez'.
+"""Runs a HiveServer2 while it is needed, and the JDBC shells that send queries; each query is one Tez application.
 
-Server and metastore live in one folder, which this machine and all nodes see alike.
+Server and metastore are in one folder, which this machine and all nodes see under the same path.
 """
 
 from __future__ import annotations
@@ -33,31 +33,31 @@ from harness.yarn.rest import RestClient
 
 _LOG = logging.getLogger(__name__)
 
-#: Heaps of HiveServer2 and of its shell, and what the two take of this machine.
+#: Heaps of HiveServer2 and of its shell, and the memory of this machine that the two take.
 SERVER_HEAP_MB, SHELL_HEAP_MB, BOTH_MB = 640, 192, 1300
 POLL_S = 0.5
 
 
 @dataclass
 class Shell:
-    """A query that is being asked, or was. ``answer``: what the shell prints; ``log``: what else it says."""
+    """A query that runs or has ended. ``answer``: the shell's standard output; ``log``: its other output."""
 
     process: subprocess.Popen[bytes]
     answer: Path
     log: Path
 
     def kill(self) -> None:
-        """Ends it, if it has not ended."""
+        """Kill the shell, if it has not ended."""
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
     def said(self) -> str:
-        """What it said beside the answer."""
+        """Return what the shell printed besides the answer."""
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
     def read(self, name: str) -> tuple[list[str], list[list[Any]]]:
-        """The query's columns and rows. RunInvalid where none were printed."""
+        """Return the query's columns and rows. Raises RunInvalid if none were printed."""
         try:
             return read_answer(self.answer.read_text(encoding="utf-8", errors="replace"))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -66,7 +66,7 @@ class Shell:
 
 
 def read_answer(out: str) -> tuple[list[str], list[list[Any]]]:
-    """(columns, rows) of what the shell printed: one result as JSON. ValueError where there is none."""
+    """Return (columns, rows) of a shell's output: one result as JSON. Raises ValueError if there is none."""
     start = out.find('{"resultset":')
     if start < 0:
         raise ValueError("no result")
@@ -77,18 +77,21 @@ def read_answer(out: str) -> tuple[list[str], list[list[Any]]]:
 
 @dataclass
 class HiveServer:
-    """``jars``: the folder of HiveServer2's."""
+    """One HiveServer2. ``jars``: the folder of its jars."""
 
     rest: RestClient
     place: HivePlace
     jars: Path
     progress: Callable[[str], None] = lambda _: None
     java: str = field(default_factory=java_program)
-    #: Of the applications that its sessions have had.
+    #: The names of the applications that its sessions have had.
     names: set[str] = field(default_factory=set)
 
     def configure(self, given: Mapping[str, str], sizes: Sizes, queue: str, properties: Mapping[str, str]) -> None:
-        """Writes its configuration. ``given``: the cluster's; sizes and queue are of sessions that say nothing else."""
+        """Write its configuration.
+
+        ``given``: the cluster's properties; sizes and queue are the defaults of sessions.
+        """
         work = self.place.work
         os.chmod(work, 0o755)
         conf = work / "conf"
@@ -103,7 +106,10 @@ class HiveServer:
 
     @contextlib.contextmanager
     def serving(self, end: float) -> Iterator[None]:
-        """Up, as long as the context. Raises RunInvalid, RunTimedOut at ``end`` (of the monotonic clock)."""
+        """Run the server while the context lasts.
+
+        Raises RunInvalid, and RunTimedOut at ``end`` (of the monotonic clock).
+        """
         self.progress("starting HiveServer2")
         place = self.place
         mark, log = f"hive-{uuid.uuid4().hex}", place.work / "server.log"
@@ -122,11 +128,11 @@ class HiveServer:
                 time.sleep(POLL_S)
             yield
         finally:
-            # It closes its sessions, and with them Tez' masters.
+            # The server closes its sessions, and with them Tez' AMs.
             processes.stop([started], mark, grace_s=20.0)
 
     def ask(self, name: str, script: str) -> Shell:
-        """A shell that asks; its files are named so."""
+        """Start a shell that sends a query; its files have this name."""
         work = self.place.work
         file = work / f"{name}.sql"
         file.write_text(script, encoding="utf-8")
@@ -150,27 +156,29 @@ class HiveServer:
         return Shell(process, out, err)
 
     def apps(self) -> list[AppStatus]:
-        """Its sessions' applications, in order. Hive puts tags of its own over ours, but names each after its session.
+        """Return the applications of its sessions, in order.
 
-        A session has a folder, with its resources beside it, as long as it is open: it is remembered.
+        Hive replaces our tags, but names each application after its session.
+
+        A session has a folder, with its resources beside it, only while it is open, so the sessions are remembered.
         """
         folders = (self.place.work / "scratch").glob("**/_tez_session_dir/*")
         self.names |= {f"HIVE-{folder.name.removesuffix('-resources')}" for folder in folders}
         return [app for app in self.rest.apps() if app.name in self.names] if self.names else []
 
     def kill(self) -> None:
-        """Kills what of it still runs on YARN; what cannot be killed is left to the ResourceManager."""
+        """Kill its applications that still run on YARN; those that cannot be killed are left to the ResourceManager."""
         with contextlib.suppress(YarnfairError):
             self.rest.kill_all(self.apps())
 
     def why(self, name: str, said: str, only: str | None = None) -> str:
         """Return the reason of a failed query: Hive's message, YARN's, and the failed attempt's.
 
-        ``only``: the query's application, where other applications belonged to other queries.
+        ``only``: the query's application, if other applications belonged to other queries.
         """
         errors = [line[7:].strip() for line in said.splitlines() if line.startswith("Error: ")]
         found = [f"{name} failed", " ".join(" ".join(errors[:1]).split())[:400]]
-        # What the client said stands alone where YARN does not answer.
+        # If YARN does not answer, only the client's message is reported.
         with contextlib.suppress(YarnfairError):
             for app in self.apps():
                 if app.final and app.final_status != "SUCCEEDED" and only in (None, app.id):

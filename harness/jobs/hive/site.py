@@ -1,4 +1,4 @@
-"""What Hive and Tez are configured to, and a query's script. Pure."""
+"""The configuration of Hive and Tez, and a query's script. Pure."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 from harness.jobs.engines.cluster import Sizes
 from harness.jobs.hive.installation import JAVA
 
-#: Java's heap as a part of a container.
+#: Java's heap as a fraction of a container.
 _HEAP = 0.6
 
 
 @dataclass(frozen=True, slots=True)
 class HivePlace:
-    """Where a run keeps what it needs. ``work``: a folder that this machine and all nodes see alike.
+    """The folders and the port of a run. ``work``: a folder that this machine and all nodes see under the same path.
 
-    ``tez``: the folder of Tez' jars on the nodes; ``port``: HiveServer2's, of the loopback.
+    ``tez``: the folder of Tez' jars on the nodes; ``port``: HiveServer2's port on the loopback interface.
     """
 
     work: Path
@@ -26,7 +26,7 @@ class HivePlace:
 
 
 def hive_properties(place: HivePlace, sizes: Sizes) -> dict[str, str]:
-    """hive-site.xml: HiveServer2 for one run, its metastore (Derby) inside it, nothing of it outside ``work``."""
+    """Return hive-site.xml: HiveServer2 for one run with its metastore (Derby); writes nothing outside ``work``."""
     work, heap = place.work, int(sizes.task_mb * _HEAP)
     return {
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={work}/metastore;create=true",
@@ -39,7 +39,7 @@ def hive_properties(place: HivePlace, sizes: Sizes) -> dict[str, str]:
         "hive.server2.webui.port": "0",
         "hive.server2.authentication": "NONE",
         "hive.server2.enable.doAs": "false",
-        # A session of its own for each connection, so that each query is one application.
+        # Each connection has its own session, so that each query is one application.
         "hive.server2.tez.initialize.default.sessions": "false",
         "hive.server2.materializedviews.registry.impl": "DUMMY",
         "hive.scheduled.queries.executor.enabled": "false",
@@ -56,7 +56,7 @@ def hive_properties(place: HivePlace, sizes: Sizes) -> dict[str, str]:
         "hive.querylog.location": f"{work}/querylog",
         "hive.server2.logging.operation.log.location": f"{work}/operations",
         "hive.stats.autogather": "false",
-        # Answers come from the data, not from what the metastore believes.
+        # Answers must be computed from the data, not from the metastore's statistics.
         "hive.compute.query.using.stats": "false",
         "hive.query.results.cache.enabled": "false",
         "hive.tez.container.size": str(sizes.task_mb),
@@ -68,7 +68,10 @@ def hive_properties(place: HivePlace, sizes: Sizes) -> dict[str, str]:
 
 
 def tez_properties(place: HivePlace, sizes: Sizes, *, queue: str) -> dict[str, str]:
-    """tez-site.xml. The cluster's own Hadoop jars, Tez' beside them; history as lines of JSON below ``work``."""
+    """Return tez-site.xml.
+
+    The cluster's own Hadoop jars, Tez' jars beside them, and the history as JSON lines below ``work``.
+    """
     opens, heap = " ".join(JAVA), int(sizes.task_mb * _HEAP)
     return {
         "tez.ignore.lib.uris": "true",
@@ -105,7 +108,7 @@ logger.server.level = INFO
 
 
 def script(sql: str, tables: Mapping[str, tuple[str, str]]) -> str:
-    """Return the shell's input: tables over the files where they lie, then the query.
+    """Return the shell's input: tables over the files in their present places, then the query.
 
     ``tables``: name -> folder, columns.
     """

@@ -1,1 +1,4 @@
-"""The papers' applications as programs that compute: what they are, how they are submitted, whether they were right."""
+"""The papers' MapReduce applications as programs that compute.
+
+Their catalogue, submission, and the check of their output.
+"""

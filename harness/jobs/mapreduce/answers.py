@@ -1,7 +1,7 @@
-"""Whether an application's output is right: the same question answered without Hadoop, on the same files.
+"""Checks an application's output against an answer that is computed without Hadoop from the same files.
 
-The answers are computed another way than by the applications' programs: plain Python or SQL (DuckDB), in memory or
-spilling as DuckDB does. Outputs are compared as multisets of lines; sorts also for their order.
+The answers are computed in another way than by the applications' programs: in plain Python or in SQL (DuckDB, which may
+spill to disk). Outputs are compared as multisets of lines; sorts are also compared in their order.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 from harness.base.errors import CallError, InputError
 from harness.jobs.engines.attempts import Verdict
 
-#: Files of the inputs, a list a data set; settings; the output's files in order.
+#: Arguments: the inputs' files, one list for each data set; the settings; the output's files in order.
 Check = Callable[[Sequence[Sequence[Path]], Mapping[str, str], Sequence[Path]], "Verdict"]
 
 
 def output_files(output: Path) -> list[Path]:
-    """The result's parts in their order. Raises InputError where no job wrote one to its end."""
+    """Return the files of the result in order. Raises InputError if no job has completed an output."""
     if not (output / "_SUCCESS").is_file():
         hint = "run the program again: it ended before its output was whole"
         raise InputError("no job has ended well there (no _SUCCESS)", where=str(output), hint=hint)
@@ -70,7 +70,7 @@ def _grep(inputs: Sequence[Sequence[Path]], settings: Mapping[str, str], files: 
         counter.update(match.group() for match in pattern.finditer(line))
     verdict = _compare(Counter(b"%d\t%s" % (count, key) for key, count in counter.items()), files)
     if verdict.wrong is not None:
-        # Its lines need not begin with a number.
+        # Lines of the output need not begin with a number.
         return verdict
     counts = [int(line.partition(b"\t")[0]) for line in _lines(files)]
     if counts != sorted(counts, reverse=True):
@@ -154,7 +154,7 @@ _VISITS = {
 def _rows(query: str) -> list[tuple[Any, ...]]:
     import duckdb
 
-    # One thread: rows are numbered as they stand in the files.
+    # A single thread, so that rows are numbered in the order of the files.
     with duckdb.connect(config={"threads": 1}) as connection:
         rows: list[tuple[Any, ...]] = connection.execute(query).fetchall()
         return rows
@@ -165,7 +165,7 @@ def _money(ten_thousandths: int) -> str:
 
 
 def _movies(files: Sequence[Path]) -> str:
-    """A row a line: number, movie, pairs (list of user_rating)."""
+    """Return one row a line: number, movie, pairs (list of user_rating)."""
     names = ", ".join(_literal(str(file)) for file in files)
     columns = "{'line': 'VARCHAR'}"
     read = f"read_csv([{names}], header=false, delim='\t', quote='', escape='', columns={columns})"

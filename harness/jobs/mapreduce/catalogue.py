@@ -1,8 +1,8 @@
-"""Which applications there are, on which data, and the Hadoop jobs that each is made of.
+"""The catalogue of MapReduce applications: their data, and the Hadoop jobs of which each consists.
 
 Purdue's benchmarks (PUMA: Ahmad et al., 2012; LTYARN's and the thesis' workload): WordCount, Grep, TeraSort and Sort
-from Hadoop's examples, the others as Hadoop Streaming programs in workloads/purdue. Facebook's four applications
-(Table 3: the Hive benchmark of Pavlo et al., SIGMOD 2009, section 4) as streaming programs in workloads/facebook.
+from Hadoop's examples, the others as Hadoop Streaming programs in workloads/purdue. Facebook's four applications (Table
+3: the Hive benchmark of Pavlo et al., SIGMOD 2009, section 4) as streaming programs in workloads/facebook.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _OUTPUT = "mapreduce.output.fileoutputformat.outputdir"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What one run of an application is given.
+    """The arguments of one run of an application.
 
-    ``settings``: the application's own, by name. ``python``: the interpreter on the nodes. ``files``: the streaming
-    programs' folder. ``work``: a folder for what the client adds (Classification's centres).
+    ``settings``: the application's own settings, by name. ``python``: the interpreter on the nodes. ``files``: the
+    streaming programs' folder. ``work``: a folder for files that the client adds (Classification's centres).
     """
 
     output: str
@@ -41,10 +41,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class HadoopJob:
-    """One job: the properties that its own client would set (classes, formats, commands, output)."""
+    """One Hadoop job: the properties that its own client would set (classes, formats, commands, output)."""
 
     properties: Mapping[str, str]
-    #: Files that go to every task's folder.
+    #: Files that are put into every task's folder.
     files: tuple[Path, ...] = ()
 
 
@@ -53,16 +53,16 @@ Jobs = Callable[[Call], Sequence[HadoopJob]]
 
 @dataclass(frozen=True, slots=True)
 class Application(Program):
-    """A program of Hadoop jobs. ``reduces``: False for one of maps alone."""
+    """A program that consists of Hadoop jobs. ``reduces``: False if it has only maps."""
 
     jobs: Jobs = field(kw_only=True)
     reduces: bool = True
-    #: How many Hadoop jobs one run of it is, each after the other.
+    #: The number of Hadoop jobs of one run, which follow one another.
     steps: int = 1
 
 
 def uri(path: str) -> str:
-    """A path as all nodes call it: of the folder that they share, where no file system stands before it."""
+    """Return a path as a URI; a path without a file system is in a folder that all nodes see."""
     return path if "://" in path else f"file:{path}"
 
 
@@ -77,8 +77,8 @@ def _streaming(
     properties: Mapping[str, str] | None = None,
     files: Sequence[Path] = (),
 ) -> HadoopJob:
-    """A job of Hadoop Streaming, which is of ``org.apache.hadoop.mapred``, as StreamJob sets it up."""
-    # -S -E: no site packages, no environment of somebody else's.
+    """Return a Hadoop Streaming job as StreamJob configures it, with the API ``org.apache.hadoop.mapred``."""
+    # -S -E: without site packages and environment variables of other people.
     run = f"{call.python} -S -E {program.name}"
     reads, writes = f"{_STREAM}.io.TextOutputReader", f"{_STREAM}.io.TextInputWriter"
     found = {
@@ -113,7 +113,10 @@ def _program(name: str, combiner: str | None = None) -> Callable[[Call], list[Ha
 def _example(
     call: Call, mapper: str, reducer: str, key: str = "Text", value: str = "Text", **more: str
 ) -> dict[str, str]:
-    """A job of ``org.apache.hadoop.mapreduce``. ``more``: names below ``mapreduce.job`` (combine, inputformat, ...)."""
+    """Return a job with the API ``org.apache.hadoop.mapreduce``.
+
+    ``more``: names below ``mapreduce.job`` (combine, ...).
+    """
     return {
         "mapred.mapper.new-api": "true",
         "mapred.reducer.new-api": "true",
@@ -133,7 +136,7 @@ def _word_count(call: Call) -> list[HadoopJob]:
 
 
 def _grep(call: Call) -> list[HadoopJob]:
-    """Two jobs of one client: search and count, then by count, the largest first, into one file."""
+    """Return Grep's two jobs: search and count; then sort by count, the largest first, into one file."""
     mapper, reducer = f"{_LIB}.map.RegexMapper", f"{_LIB}.reduce.LongSumReducer"
     between = f"{_LIB}.output.SequenceFileOutputFormat"
     count = _example(call, mapper, reducer, value="LongWritable", combine=reducer, outputformat=between)
@@ -203,7 +206,7 @@ def _whole(settings: Mapping[str, str], name: str) -> int:
 
 
 def _word(settings: Mapping[str, str], name: str) -> str:
-    """A setting that stands in a streaming command, which is cut at blanks."""
+    """Check a setting that is part of a streaming command, which is split at blanks."""
     value = settings[name]
     if not value or not all(c.isalnum() or c in "-_.:/" for c in value) or not value.isascii():
         raise CallError(

@@ -1,4 +1,4 @@
-"""MapReduce as an engine of programs: submitted through REST alone, in experiments and one by one."""
+"""MapReduce as an engine of programs: submitted through REST only, in experiments and one by one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from harness.traces.spec import ProgramSpec
 
 
 def streaming_jar(progress: Callable[[str], None] = lambda _: None) -> Path:
-    """Hadoop Streaming's jar, resolved by Maven the first time. Raises InputError, RunTimedOut."""
+    """Return Hadoop Streaming's jar, resolved by Maven the first time. Raises InputError, RunTimedOut."""
     return jars.find_one("hadoop-streaming-", data_path("workloads", "streaming-pom.xml"), progress=progress)
 
 
@@ -68,7 +68,7 @@ class MapReduce(Engine):
         return program, sizing
 
     def _load_one(self, site: Site, output: Path | Target, jobs: Sequence[ProgramJob]) -> MapReducePrograms:
-        """A program by itself is staged beside its output, on the output's file system; its data stay in a volume."""
+        """Load one program: it is staged beside its output, on the output's file system; its data stay in a volume."""
         place: LocalStore | HdfsPlace | ContainerPlace
         if copied := isinstance(site.shared, ContainerFolder):
             place = ContainerPlace(site.shared.beside("yarnfair-jobs"))
@@ -79,14 +79,14 @@ class MapReduce(Engine):
             else:
                 assert isinstance(output, Path)
                 place = LocalStore(output.absolute().parent)
-            # The master looks for its job on the default file system alone.
+            # The AM looks for its job only on the default file system.
             site = replace(site, properties={"fs.defaultFS": place.file_system, **site.properties})
-        # The user whose name the ResourceManager is asked with: the master looks for its job below it.
+        # The user of requests to the ResourceManager: the AM looks for its job below this user's folder.
         user, jar = getpass.getuser(), streaming_jar(site.progress)
         return MapReducePrograms(site, place, jobs, jar, user=user, carries_jar=not copied)
 
     def _check_copied(self, site: Site, shared: ContainerFolder, job: ProgramJob) -> None:
-        """Refuses what cannot be copied into a volume, and what the containers that are nodes cannot hold."""
+        """Refuse data that cannot be copied into a volume, and sizes that exceed the containers in which nodes run."""
         places = (*site.data.values(), site.output)
         if not all(isinstance(one, Path) for one in places):
             raise InputError(

@@ -1,6 +1,6 @@
-"""What MapReduce's application master wrote of its own job: the history file (``.jhist``, events as JSON lines).
+"""Reads the history that MapReduce's AM writes of its job (``.jhist``, events as JSON lines).
 
-It lies in the job's staging area as soon as the job has ended, without a JobHistoryServer.
+The file is in the job's staging area as soon as the job has ended; no JobHistoryServer is needed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FINISHED = ("MapAttemptFinished", "ReduceAttemptFinished")
 
 
 def read_history(lines: Iterable[str]) -> list[Attempt]:
-    """The attempts of maps and reduces that a history file tells of; other lines are passed over."""
+    """Return the attempts of maps and reduces in a history file; other lines are skipped."""
     found: dict[str, dict[str, Any]] = {}
     for line in lines:
         try:
@@ -57,13 +57,13 @@ def read_history(lines: Iterable[str]) -> list[Attempt]:
 
 
 def record_of(lines: Iterable[str], *, reduces_first: bool) -> JobRecord:
-    """Make the record of a job's master, from which a run's tables are made, from the job's history.
+    """Return the record of a job, from which a run's tables are made, from the job's history.
 
-    A history has fewer times than a record (`harness.jobs.replay`). It says when the master scheduled a task
-    (``asked``), when the node had taken the container (``launched``), and when the task said that it was through
-    (``ended`` and ``told``). ``granted``, ``heard`` and ``started`` are not in it and are set to ``launched``. An
-    attempt that never ended was killed with its job, at the last moment of the history. ``reduces_first``: the job has
-    reduces; their stage is then number 0, because their priority is higher.
+    A history has fewer times than a record (`harness.jobs.replay`): when the AM scheduled a task (``asked``), when the
+    node had received the container (``launched``), and when the task reported its end (``ended`` and ``told``).
+    ``granted``, ``heard`` and ``started`` are not in it and are set to ``launched``. An attempt that never ended was
+    killed with its job, at the last moment of the history. ``reduces_first``: the job has reduces; their stage is then
+    number 0, because their priority is higher.
     """
     kept, asked, last_ms = list(lines), dict[str, int](), 0
     for line in kept:

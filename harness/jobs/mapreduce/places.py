@@ -1,7 +1,7 @@
-"""Where a program's inputs, its files and its output lie: folders that all nodes see alike, or folders in HDFS.
+"""The storage of a program's inputs, files and output: folders that all nodes see under the same path, or HDFS.
 
-Over the shared folders of harness.jobs.submit, which replayed load uses: of this machine, or a volume of Docker's.
-Hadoop reads and writes either by itself; this machine reaches HDFS by WebHDFS, to look before a job starts.
+Based on the shared folders of harness.jobs.submit, which replayed load uses: on this machine, or in a Docker volume.
+Hadoop reads and writes both directly; this machine accesses HDFS by WebHDFS, to check it before a job starts.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from harness.yarn.errors import Refused
 from harness.yarn.rest import LocalFile
 from harness.yarn.webhdfs import missing
 
-#: Not in a URI, which the files are that YARN localises.
+#: Characters that must not be in the URIs of files that YARN localises.
 _NOT_IN_URIS = "{}[]*?\\, \t\n" + '%#"<>^`|'
 
 
 def uri_of(target: HdfsTarget) -> str:
-    """How Hadoop calls a folder of HDFS. Raises what HDFS raises."""
+    """Return Hadoop's URI of a folder in HDFS. Raises the errors of HDFS."""
     return f"{target.hdfs.file_system()}{target.folder}"
 
 
 def check_path(path: str) -> None:
-    """Raises InputError for a path below which a job cannot have its files."""
+    """Raise InputError for a path below which a job cannot have its files."""
     if any(c in path for c in _NOT_IN_URIS):
         raise InputError(
             "Hadoop's paths have no blanks, commas or * ? [ ] { } % # \" < > ^ ` |",
@@ -42,7 +42,7 @@ def check_path(path: str) -> None:
 
 
 def part_sizes(target: Target) -> dict[str, int]:
-    """Bytes of a data set's files by name. Raises InputError."""
+    """Return the sizes in bytes of a data set's files, by name. Raises InputError."""
     return {name: size for name, size in target.sizes().items() if name.startswith("part-")}
 
 
@@ -64,28 +64,32 @@ class StagingPlace(ABC):
 
     @abstractmethod
     def write(self, files: Mapping[str, bytes], folders: Iterable[str] = ()) -> dict[str, LocalFile]:
-        """Puts files and empty folders there, which everybody may write into; the files as YARN localises them.
+        """Write files and empty folders, which everybody may write into.
+
+        Return the files in the form that YARN localises.
 
         Raises InputError.
         """
 
     @abstractmethod
     def sizes(self, folder: str) -> dict[str, int]:
-        """Bytes of the files that lie in a folder; none when it is not there. Raises InputError."""
+        """Return the sizes in bytes of the files in a folder; empty if there is no such folder. Raises InputError."""
 
     @abstractmethod
     def fetch(self, folder: str, suffix: str = "") -> dict[str, bytes]:
-        """The files below a folder whose names end so, by their path in it; none when it is not there.
+        """Return the files below a folder whose names end in `suffix`, by relative path.
+
+        Empty if there is no such folder.
 
         Raises InputError.
         """
 
     @abstractmethod
     def remove(self, folder: str) -> None:
-        """Takes a folder away. Raises InputError."""
+        """Remove a folder. Raises InputError."""
 
     def copy(self, folder: str, to: Path) -> None:
-        """Copies what lies below a folder into one of this machine. Raises InputError."""
+        """Copy the content of a folder into a local one. Raises InputError."""
         for name, content in self.fetch(folder).items():
             with writing(to / name):
                 (to / name).parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +101,7 @@ class StagingPlace(ABC):
         self.copy(folder, output)
 
     def data(self, folder: Path, name: str) -> str:
-        """The path on the nodes of a data set of this machine, put there as ``name`` if it is not there."""
+        """Return the path on the nodes of a local data set, which is copied there as ``name`` if necessary."""
         there = self.sizes(name)
         files = {file.name: file for file in sorted(folder.iterdir()) if file.is_file()}
         if any(there.get(found) != file.stat().st_size for found, file in files.items()):
@@ -107,7 +111,7 @@ class StagingPlace(ABC):
 
 
 def place_of(shared: SharedFolder) -> StagingPlace:
-    """Raises CallError for a shared folder that programs are not run in."""
+    """Return the place of a shared folder. Raises CallError for one in which programs cannot run."""
     if isinstance(shared, LocalFolder):
         return LocalStore(shared.folder)
     if isinstance(shared, ContainerFolder):
@@ -166,12 +170,15 @@ class LocalStore(StagingPlace):
             shutil.move(self.folder / folder, output)
 
     def data(self, folder: Path, name: str) -> str:
-        """Nodes that are this machine read data sets where they lie."""
+        """Return the path of a data set: nodes on this machine read it in its present place."""
         return str(folder.absolute()) if self._as_it_is else super().data(folder, name)
 
 
 class HdfsPlace(StagingPlace):
-    """A folder in HDFS, which this machine reaches by WebHDFS. Files of this machine the nodes read where they lie."""
+    """A folder in HDFS, which this machine accesses by WebHDFS.
+
+    Nodes read this machine's files in their present place.
+    """
 
     def __init__(self, target: HdfsTarget) -> None:
         self._hdfs, self._folder, self.path = target.hdfs, target.folder, uri_of(target)
@@ -204,7 +211,7 @@ class HdfsPlace(StagingPlace):
         }
 
     def _below(self, folder: str) -> Iterator[str]:
-        """The files below a folder, named from there on."""
+        """Return the files below a folder, with relative names."""
         try:
             rows = self._hdfs.listing(self._at(folder))
         except Refused as error:
@@ -232,7 +239,7 @@ class HdfsPlace(StagingPlace):
 
 
 def _open_folders(root: Path, name: str) -> None:
-    """Makes a folder and those above it below the root, open to the containers' user, who may be another."""
+    """Create a folder and its missing parents, writable for the containers' user, who may be another user."""
     at = root
     at.mkdir(parents=True, exist_ok=True)
     for part in ("", *PurePosixPath(name).parts):
@@ -243,7 +250,7 @@ def _open_folders(root: Path, name: str) -> None:
 
 
 class ContainerPlace(StagingPlace):
-    """A folder of a volume that all containers of a Docker cluster mount."""
+    """A folder in a volume that all containers of a Docker cluster mount."""
 
     def __init__(self, shared: ContainerFolder) -> None:
         self.shared, self.path = shared, shared.path

@@ -1,7 +1,9 @@
-"""MapReduce programs on a real ResourceManager: put where the nodes see them, submitted, their tasks' times read.
+"""MapReduce programs on a real ResourceManager.
 
-Through REST alone, without Hadoop's client (harness.jobs.mapreduce.staging says what a job is made of).
-When a job is submitted, and what its times mean, is the caller's business (harness.experiments.real.run).
+Makes their files available to the nodes, submits them, reads their times.
+
+Uses only REST, without Hadoop's client (harness.jobs.mapreduce.staging builds a job's files). When a job is submitted,
+and how its times are used, is decided by the caller (harness.experiments.real.run).
 """
 
 from __future__ import annotations
@@ -48,7 +50,10 @@ _HADOOPS_OWN = ",".join(
 
 
 def jobs_of(run: ProgramRun) -> list[ProgramJob]:
-    """A program's jobs, one a Hadoop job: Grep and the join are two, ``x`` and ``x.2`` (`Engine.jobs`)."""
+    """Return a program's jobs, one for each Hadoop job.
+
+    Grep and the join are two, ``x`` and ``x.2`` (`Engine.jobs`).
+    """
     program, sizing, identity = run.program, run.sizing, run.identity
     found = APPLICATIONS[program.application.lower()]
     maps, reduces = run.count(program.maps or 0), run.count(program.reduces)
@@ -57,7 +62,7 @@ def jobs_of(run: ProgramRun) -> list[ProgramJob]:
     jobs: list[ProgramJob] = []
     for step in range(1, found.steps + 1):
         if step > 1:
-            # What the step before wrote, a file a reduce; Grep's sort is into one.
+            # The step before wrote a file for each reduce; Grep's sort wrote a single one.
             maps, reduces = max(reduces, 1), 1 if found.name == "grep" else reduces
         stages = mapreduce_stages(maps, reduces, (map_demand, UNKNOWN), (reduce_demand, UNKNOWN), sizing.slow_start)
         before = jobs[-1].spec.id if jobs else None
@@ -71,8 +76,8 @@ def jobs_of(run: ProgramRun) -> list[ProgramJob]:
 class MapReducePrograms(EnginePrograms):
     """Submits MapReduce programs to one ResourceManager.
 
-    ``place``: where they find what they need; ``streaming``: the jar of Hadoop Streaming, of this machine, which goes
-    with each job (``carries_jar``) for nodes that do not see this machine's cache; ``user``: whose they are.
+    ``place``: the storage of their files; ``streaming``: this machine's jar of Hadoop Streaming, which is sent with
+    each job (``carries_jar``) to nodes that do not see this machine's cache; ``user``: the owner of the applications.
     """
 
     def __init__(
@@ -88,26 +93,26 @@ class MapReducePrograms(EnginePrograms):
         self.site, self.place, self.user = site, place, user
         self._streaming, self._carries_jar = streaming, carries_jar
         self.jobs = {job.spec.id: job for job in jobs}
-        #: Folder of a job's latest try, below the place, by job id.
+        #: Job id -> folder of its latest attempt, below the place.
         self._folders: dict[str, str] = {}
         self._tries: dict[str, int] = {}
-        #: How many maps a job has: each file is at least one, whatever the workload asks for.
+        #: The number of maps of a job: each file has at least one, even if the workload requests fewer.
         self._maps: dict[str, int] = {}
         self._records: dict[str, JobRecord] = {}
         self._apps: dict[str, str] = {}
         self._classes = ""
-        #: Where the cluster's JobHistoryServer finds jobs' histories; None: nowhere on this machine.
+        #: The folder where the cluster's JobHistoryServer finds jobs' histories; None: no folder of this machine.
         self._server_folder: Path | None = None
         self._told_server: set[str] = set()
         self._jars: tuple[str, ...] = ()
-        #: The data's files on this machine: copies of those in HDFS.
+        #: The data's files on this machine: copies of the files in HDFS.
         self._copies: dict[DataSpec, list[Path]] = {}
         self._closing = contextlib.ExitStack()
 
     def prepare(self) -> None:
-        """Puts data and jars where the nodes see them, before anything counts.
+        """Make data and jars available to the nodes, before the run's measurements begin.
 
-        Raises InputError, and what asking the ResourceManager raises.
+        Raises InputError, and the errors of requests to the ResourceManager.
         """
         check_path(self.place.path)
         for job in self.jobs.values():
@@ -134,7 +139,7 @@ class MapReducePrograms(EnginePrograms):
         return target_of(self.site.data[data])
 
     def document(self) -> dict[str, Any]:
-        """Settings of the engine, for ``run.json``: what all jobs have in common, as the first one has it."""
+        """Return the engine's settings that all jobs share, taken from the first job, for ``run.json``."""
         first = next(iter(self.jobs.values()))
         task = first.sizing.task
         sized = staging.Sized(task, task, first.sizing.am)
@@ -152,7 +157,7 @@ class MapReducePrograms(EnginePrograms):
     # --- submitting ---
 
     def submit(self, job_id: str) -> str:
-        """Submits a job (again, if it was before); the application's id."""
+        """Submit a job (again, if it was submitted before); return the application's id."""
         job = self.jobs[job_id]
         self._tries[job_id] = number = self._tries.get(job_id, 0) + 1
         name = job_id.replace("/", "_") + (f"-{number}" if number > 1 else "")
@@ -164,7 +169,8 @@ class MapReducePrograms(EnginePrograms):
         files = self._files(job, hadoop)
         place = self.place
         cached = place.write({f"{staged}/{name}": content for name, content in beside.items()}, [f"{folder}/history"])
-        # On a local file system TeraSort's tasks look for its cuts in the job's folder, else in their own.
+        # On a local file system TeraSort's tasks look for its partition file in the job's folder, otherwise in their
+        # own.
         shown = {name: cached[f"{staged}/{name}"] for name in beside}
         demands = {stage.name: stage.demand for stage in job.spec.stages}
         sized = staging.Sized(demands["map"], demands.get("reduce", demands["map"]), job.spec.am)
@@ -203,14 +209,14 @@ class MapReducePrograms(EnginePrograms):
         )
 
     def _output(self, job: ProgramJob) -> str:
-        """The folder of a program's result, which its last job writes, below the place."""
+        """Return the folder of a program's result, which its last job writes, relative to the place."""
         return f"{self._folders[job.first]}/out"
 
     def _between(self, job: ProgramJob) -> str:
         return f"{self._output(job)}.{'counted' if job.application == 'grep' else 'joined'}"
 
     def _hadoop(self, job: ProgramJob) -> tuple[HadoopJob, dict[str, bytes]]:
-        """The Hadoop job, and the files that go beside it by name."""
+        """Return the Hadoop job, and its additional files by name."""
         application = APPLICATIONS[job.application]
         settings = application.settings_with(job.program.settings)
         output = f"{self.place.path}/{self._output(job)}"
@@ -230,7 +236,7 @@ class MapReducePrograms(EnginePrograms):
         return hadoop, beside
 
     def _parts(self, data: DataSpec) -> list[Path]:
-        """A data set's files as this machine reads them."""
+        """Return a data set's files as this machine reads them."""
         if data not in self._copies:
             target = self._target(data)
             self._copies[data] = [
@@ -239,7 +245,7 @@ class MapReducePrograms(EnginePrograms):
         return self._copies[data]
 
     def _sample(self, job: ProgramJob) -> list[bytes]:
-        """Some of TeraSort's records, from all over the input: as many as its own client looks at."""
+        """Return some of TeraSort's records from all parts of the input: as many as its own client samples."""
         files = self._parts(job.inputs[0])
         wanted = max(100_000 // max(len(files), 1), 1)
         found = []
@@ -253,7 +259,7 @@ class MapReducePrograms(EnginePrograms):
         return found
 
     def _files(self, job: ProgramJob, hadoop: HadoopJob) -> list[staging.InputFile]:
-        """What the maps read, as the nodes see it."""
+        """Return the maps' input files, as the nodes see them."""
         if job.step > 1:
             there = self.place.sizes(self._between(job))
             at = f"{self.place.path}/{self._between(job)}"
@@ -272,7 +278,7 @@ class MapReducePrograms(EnginePrograms):
     # --- what ran ---
 
     def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
-        """What a job's master has written so far of its tasks; whole when it has ended. Raises InputError."""
+        """Return the record that a job's AM has written so far; complete when the job has ended. Raises InputError."""
         lines = self._history(job_id)
         job = self.jobs[job_id]
         found = record_of(lines, reduces_first=job.reduces > 0)
@@ -287,7 +293,7 @@ class MapReducePrograms(EnginePrograms):
         return found
 
     def _tell_server(self, job_id: str) -> None:
-        """Copies an ended job's history to where the cluster's JobHistoryServer looks, as a master of a site leaves it.
+        """Copy an ended job's history to the folder of the cluster's JobHistoryServer, as an ordinary AM would.
 
         The job's own folder goes with the run. Raises InputError.
         """
@@ -296,17 +302,17 @@ class MapReducePrograms(EnginePrograms):
             return
         self._told_server.add(folder)
         place = LocalStore(self._server_folder)
-        # The server shall find the configuration and the summary when it finds the history.
+        # The server must find the configuration and the summary as soon as it finds the history.
         files = self.place.fetch(f"{folder}/history").items()
         for name, content in sorted(files, key=lambda file: file[0].endswith(".jhist")):
             place.write({name: content})
 
     def attempts(self, job_id: str) -> list[Attempt]:
-        """What the master has written so far of its tasks, attempt by attempt. Raises InputError."""
+        """Return the attempts of tasks that the AM has written so far. Raises InputError."""
         return read_history(self._history(job_id))
 
     def _history(self, job_id: str) -> list[str]:
-        """The job's history file: moved to its folder when the job has ended, in its staging folder until then."""
+        """Return the lines of the job's history; the file is in its staging folder until the job has ended."""
         folder = self._folders[job_id]
         for at in (f"{folder}/history", f"{folder}/staging"):
             found = self.place.fetch(at, ".jhist")
@@ -315,7 +321,10 @@ class MapReducePrograms(EnginePrograms):
         return []
 
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
-        """A job as it ran: each task's own time. Tasks that did not end take what the others of their stage took."""
+        """Return a job as it ran, with each task's own time.
+
+        Tasks that did not end get the times of others of their stage.
+        """
         job, record = self.jobs[job_id], self._records.get(job_id, JobRecord())
         stages = []
         ordered = [stage.name for stage in stages_in_order(job.spec)]
@@ -331,10 +340,10 @@ class MapReducePrograms(EnginePrograms):
             stages.append(replace(stage, tasks=count, duration=Duration("listed", values_s=times)))
         return replace(job.spec, stages=tuple(stages))
 
-    # --- whether it was right ---
+    # --- checking the answer ---
 
     def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
-        """Whether a program's answer is right; None for the steps before its last. Raises InputError, CallError."""
+        """Check a program's answer; return None for the steps before its last. Raises InputError, CallError."""
         job = self.jobs[job_id]
         if job.step < job.steps:
             return None
@@ -345,17 +354,17 @@ class MapReducePrograms(EnginePrograms):
             return CHECKS[job.application](inputs, settings, output_files(Path(work)))
 
     def deliver(self, job_id: str, output: Path | Target) -> None:
-        """Gives what a program has written to its caller: a folder that is not there yet. Raises InputError."""
+        """Move a program's output to a folder of the caller, which must not exist yet. Raises InputError."""
         self.place.give(self._output(self.jobs[job_id]), output)
 
     def close(self) -> None:
-        """Takes away what the run has left in the place: outputs, staging. Raises InputError."""
+        """Remove the run's files from the place: outputs and staging. Raises InputError."""
         self._closing.close()
         self.place.remove(self.site.tag)
 
 
 def write_centres(files: Sequence[Path], classes: str, target: Path) -> None:
-    """The first movies of the input, as many as there are classes."""
+    """Return the first movies of the input, one for each class."""
     if not classes.isdigit() or not 1 <= int(classes) <= 1000:
         raise CallError(f"classes is {classes[:20]!r}", where="--set", hint="give a number from 1 to 1000")
     lines: list[bytes] = []
@@ -369,7 +378,7 @@ def write_centres(files: Sequence[Path], classes: str, target: Path) -> None:
 
 
 def _identity_reduce(job: ProgramJob) -> dict[str, str]:
-    """Table 3 has a grep with reduces, whose program has none: they write what they get."""
+    """Reduces that write their input: Table 3 has a grep with reduces, but its program has none."""
     if job.application != "fbgrep" or not job.reduces:
         return {}
     return {

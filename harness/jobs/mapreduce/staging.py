@@ -1,9 +1,9 @@
-"""A MapReduce job as YARN is given it, without Hadoop's client: job.xml, the splits, the application master's context.
+"""Builds a MapReduce job as YARN expects it, without Hadoop's client: job.xml, the splits, the AM's context.
 
-What Hadoop's JobSubmitter writes into a job's staging folder, and YARNRunner into its submission context: a job of the
-catalogue and its sizes become properties, its inputs become splits, both as bytes.
-Pure: where the files go, and submitting, is harness.jobs.mapreduce.programs'. Formats: Hadoop 3.4.2, JobSplitWriter,
-JobSplit, WritableUtils.
+It corresponds to what Hadoop's JobSubmitter writes into a job's staging folder, and YARNRunner into its submission
+context: a job of the catalogue and its sizes become properties, and its inputs become splits, both as bytes. Pure:
+harness.jobs.mapreduce.programs stores the files and submits. Formats: Hadoop 3.4.2, JobSplitWriter, JobSplit,
+WritableUtils.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.model.resources import Resource
 from harness.yarn.rest import LocalFile, Submission
 
 JAVA_OPTIONS = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-#: Java's heap as a part of its container: a task's leaves room for the streaming program.
+#: Java's heap as a fraction of its container: a task's heap leaves memory for the streaming program.
 TASK_HEAP, AM_HEAP = 0.5, 0.6
 PARTITION_FILE = "_partition.lst"
 _LIB = "org.apache.hadoop.mapreduce.lib"
@@ -35,7 +35,7 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """A part of a file that one map reads. Bytes."""
+    """A part of a file that one map reads, in bytes."""
 
     path: str
     start: int
@@ -43,10 +43,10 @@ class Split:
 
 
 def splits_of(files: Sequence[InputFile], maps: int) -> list[Split]:
-    """``maps`` splits of nearly equal size, or one a file where there are more files; an empty file is one, too."""
+    """Return ``maps`` splits of nearly equal size, but at least one for each file; an empty file gets one, too."""
     full = [file for file in files if file.size > 0]
     empty = [Split(file.path, 0, 0) for file in files if file.size <= 0]
-    # Each file one, every further one to where splits are largest.
+    # Each file gets one split; every further split divides the file whose splits are the largest.
     wanted = [1] * len(full)
     largest: list[tuple[float, int]] = [(-file.size, at) for at, file in enumerate(full)]
     heapq.heapify(largest)
@@ -80,21 +80,21 @@ def text(value: bytes) -> bytes:
 
 
 def split_files(splits: Sequence[Split], *, new_api: bool) -> tuple[bytes, bytes]:
-    """``job.split`` and ``job.splitmetainfo``."""
+    """Return the files ``job.split`` and ``job.splitmetainfo``."""
     name = f"{_LIB}.input.FileSplit" if new_api else "org.apache.hadoop.mapred.FileSplit"
     body = bytearray(b"SPL" + struct.pack(">i", 1))
     meta = bytearray(b"META-SPL" + vlong(1) + vlong(len(splits)))
     for split in splits:
-        # No locations: every node sees the folder alike.
+        # No locations are needed, because every node sees the folder under the same path.
         meta += vlong(0) + vlong(len(body)) + vlong(split.length)
-        # As it is: Hadoop reads it back as a Path, which escapes by itself.
+        # The path is not escaped: Hadoop reads it back as a Path, which escapes it itself.
         body += text(name.encode()) + text(uri(split.path).encode())
         body += struct.pack(">qq", split.start, split.length)
     return bytes(body), bytes(meta)
 
 
 def partition_file(sample: Sequence[bytes], reduces: int) -> bytes:
-    """TeraSort's cuts between its reduces, from some of the input's records: their first 10 bytes are the key."""
+    """Return TeraSort's partition boundaries from a sample of the input's records; the first 10 bytes are the key."""
     keys = sorted(record[:10] for record in sample)
     if not keys:
         return b""
@@ -105,13 +105,13 @@ def partition_file(sample: Sequence[bytes], reduces: int) -> bytes:
 
 
 def is_new_api(properties: Mapping[str, str]) -> bool:
-    """Whether a job is of ``org.apache.hadoop.mapreduce`` (streaming is of ``org.apache.hadoop.mapred``)."""
+    """Return whether a job uses ``org.apache.hadoop.mapreduce`` (streaming uses ``org.apache.hadoop.mapred``)."""
     return properties.get("mapred.mapper.new-api") == "true"
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """What a job's containers ask for."""
+    """The container sizes of a job."""
 
     map: Resource
     reduce: Resource
@@ -120,9 +120,9 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What a job has to know of the cluster. ``staging``, ``history``: folders that all nodes see alike.
+    """What a job must know of the cluster. ``staging``, ``history``: folders that all nodes see under the same path.
 
-    ``class_path``: of Hadoop's jars on the nodes; ``extra``: jars besides, in a folder that all nodes see.
+    ``class_path``: Hadoop's jars on the nodes; ``extra``: further jars, in a folder that all nodes see.
     """
 
     class_path: str
@@ -133,7 +133,7 @@ class Cluster:
     am_heartbeat_ms: int = 1000
 
     def folder(self, identity: str) -> str:
-        """A job's staging folder, where its application master looks for it."""
+        """Return a job's staging folder, where its AM looks for it."""
         return f"{self.staging}/{self.user}/.staging/{identity.replace('application_', 'job_')}"
 
     @property
@@ -154,7 +154,10 @@ def job_xml(
     cached: Mapping[str, LocalFile] | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """The properties of ``job.xml``. ``work``: the job's working folder. ``cached``: files by the name tasks see."""
+    """Return the properties of ``job.xml``.
+
+    ``work``: the job's working folder. ``cached``: files by their names in tasks.
+    """
     smaller = min(sized.map.memory_mb, sized.reduce.memory_mb)
     found = {
         "mapreduce.framework.name": "yarn",
@@ -163,7 +166,7 @@ def job_xml(
         "mapreduce.job.name": name,
         "yarn.app.mapreduce.am.staging-dir": cluster.staging,
         "mapreduce.jobhistory.intermediate-done-dir": cluster.history,
-        # Lines of JSON, which can be read without Avro.
+        # The history is written as lines of JSON, which can be read without Avro.
         "mapreduce.jobhistory.jhist.format": "json",
         "mapreduce.application.classpath": cluster.classes,
         "yarn.app.mapreduce.am.resource.mb": str(sized.am.memory_mb),
@@ -172,7 +175,7 @@ def job_xml(
         "yarn.app.mapreduce.am.log.level": "WARN",
         "mapreduce.job.reduce.slowstart.completedmaps": str(slow_start),
         "mapreduce.task.io.sort.mb": str(max(int(smaller * TASK_HEAP) // 4, 16)),
-        # Tasks that a slow machine holds up are no stragglers.
+        # No speculative attempts: tasks that a slow machine delays are not stragglers.
         "mapreduce.map.speculative": "false",
         "mapreduce.reduce.speculative": "false",
     }
@@ -186,14 +189,14 @@ def job_xml(
         found["mapreduce.job.cache.files.timestamps"] = ",".join(str(one.timestamp_ms) for one in cached.values())
         found["mapreduce.job.cache.files.filesizes"] = ",".join(str(one.size) for one in cached.values())
         found["mapreduce.job.cache.files.visibilities"] = ",".join("false" for _ in cached)
-    # Where TeraSort's tasks look for its cuts, whatever its client would say.
+    # The folder where TeraSort's tasks look for the partition file, regardless of its client's settings.
     return {**found, **job.properties, "mapreduce.job.working.dir": uri(work), **(properties or {})}
 
 
 def submission(
     sized: Sized, cluster: Cluster, job_file: LocalFile, *, queue: str, name: str, tags: Sequence[str]
 ) -> Submission:
-    """The application master's context."""
+    """Return the AM's submission context."""
     heap = int(sized.am.memory_mb * AM_HEAP)
     log = (
         "-Dlog4j.configuration=container-log4j.properties -Dyarn.app.container.log.dir=<LOG_DIR> "

@@ -1,4 +1,4 @@
-"""Spark programs on a real YARN: TPC-H's queries by Spark SQL, k-means and ALS by MLlib, answers checked.
+"""Spark programs on a real YARN: TPC-H's queries by Spark SQL, k-means and ALS by MLlib, with checked answers.
 
-For a Docker cluster Spark and the data are copied into the cluster's volume the first time.
+In a Docker cluster, Spark and the data are copied into the cluster's volume on first use.
 """

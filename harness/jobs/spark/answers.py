@@ -1,12 +1,12 @@
-"""Whether a Spark program's answer is right: the same question answered without Spark, on the same files.
+"""Checks a Spark program's answer against one that is computed without Spark from the same files.
 
-* A query: DuckDB on the same parquet files. The sort keys must come in its order; where a query ends with a limit,
-  every row must be one of all rows without it (which of equal ones are taken is nobody's error). Numbers that both
+* A query: DuckDB on the same parquet files. The rows must be in DuckDB's order of the sort keys; if a query ends with a
+  limit, every row must be one of all rows without the limit (either of two equal rows is correct). Numbers that the two
   engines round differently (averages, quotients) may differ by 2e-6.
-* k-means: the cost is computed again with numpy; one more step of Lloyd's algorithm must not better it, unless the
-  iterations ran out; and with as many centres as the data was made of it must come near what those cost.
-* ALS: the root mean square error again with numpy, below that of the mean rating; and the users' factors must solve the
-  normal equations that the items' factors give them (the last half step of Zhou et al., 2008, section 3).
+* k-means: the cost is computed again with numpy; one more step of Lloyd's algorithm must not improve it, unless the
+  iterations ran out; and with as many centres as the data were generated with, it must be close to their cost.
+* ALS: the root mean square error is computed again with numpy and must be below that of the mean rating; and the users'
+  factors must solve the normal equations of the items' factors (the last half step of Zhou et al., 2008, section 3).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LIMIT = re.compile(r"\s+limit (\d+)\s*$", re.IGNORECASE)
 _ORDER = re.compile(r"\norder by ([^\n]+)(\nlimit \d+)?\s*$", re.IGNORECASE)
 #: Spark rounds a decimal quotient to six digits.
 _ABSOLUTE, _RELATIVE = 2e-6, 1e-9
-#: Of the cost of the generating centres.
+#: The allowed cost, relative to the cost of the generating centres.
 _NEAR = 1.05
 _PIECE = 200_000
 
@@ -46,7 +46,7 @@ Row = tuple[Any, ...]
 
 
 def check(program: SparkProgram, settings: Mapping[str, str], data: Input, answer: bytes) -> Verdict:
-    """The verdict on an answer as the program wrote it."""
+    """Return the verdict on an answer in the form in which the program wrote it."""
     try:
         if program.queries:
             return check_queries(program.queries, settings, data, answer)
@@ -60,7 +60,7 @@ def check(program: SparkProgram, settings: Mapping[str, str], data: Input, answe
 
 
 def order_of(sql: str, columns: Sequence[str]) -> list[int]:
-    """The columns by which a query sorts its answer."""
+    """Return the columns by which a query sorts its answer."""
     found = _ORDER.search(sql)
     names = [word.split()[0] for word in found.group(1).split(", ")] if found else []
     return [columns.index(name) for name in names]
@@ -73,7 +73,7 @@ def _value(value: object) -> Any:
 
 
 def _read(value: Any, like: Any) -> Any:
-    """A value of Spark's answer as DuckDB's has it: decimals travel as text."""
+    """Convert a value of Spark's answer to DuckDB's type: Spark's programs write decimals as text."""
     return float(value) if isinstance(like, float) and value is not None else value
 
 
@@ -84,7 +84,7 @@ def _close(one: object, other: object) -> bool:
 
 
 def compare_rows(found: Sequence[Row], expected: Sequence[Row], keys: Sequence[int], limit: int | None) -> str | None:
-    """What is wrong with rows; None: nothing. ``expected``: all rows in order, without the limit."""
+    """Return what is wrong with rows; None if nothing is. ``expected``: all rows in order, without the limit."""
     count = len(expected) if limit is None else min(limit, len(expected))
     if len(found) != count:
         return f"{len(found)} row(s), not {count}"
@@ -112,7 +112,7 @@ def compare_rows(found: Sequence[Row], expected: Sequence[Row], keys: Sequence[i
 
 @contextlib.contextmanager
 def views_of(data: Input) -> Iterator[duckdb.DuckDBPyConnection]:
-    """DuckDB with TPC-H's tables."""
+    """Return a DuckDB connection with TPC-H's tables."""
     import duckdb
 
     with duckdb.connect(":memory:", config={"threads": 2}) as connection:
@@ -123,7 +123,7 @@ def views_of(data: Input) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def check_queries(queries: Sequence[int], settings: Mapping[str, str], data: Input, answer: bytes) -> Verdict:
-    """Spark's rows against DuckDB's, query by query; the first that is wrong is told."""
+    """Compare Spark's rows with DuckDB's, query by query; report the first wrong one."""
     answers = {str(one["query"]): one for one in map(json.loads, answer.decode().splitlines())}
     records = sum(len(one["rows"]) for one in answers.values())
     with views_of(data) as connection:
@@ -152,9 +152,9 @@ def _numbers(data: Input, separator: str | None) -> NDArray[np.float64]:
 
 
 def cost_of(points: NDArray[np.float64], centres: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
-    """(sum of squared distances to the nearest centre, the centres after one more step of Lloyd's algorithm).
+    """Return (sum of squared distances to the nearest centre, the centres after one more step of Lloyd's algorithm).
 
-    points (n, d), centres (k, d). A centre without points stays.
+    Points are (n, d), centres (k, d). A centre without points does not move.
     """
     cost, sums, counts = 0.0, np.zeros_like(centres), np.zeros(len(centres))
     for start in range(0, len(points), _PIECE):
@@ -169,7 +169,7 @@ def cost_of(points: NDArray[np.float64], centres: NDArray[np.float64]) -> tuple[
 
 
 def check_kmeans(settings: Mapping[str, str], data: Input, found: Mapping[str, Any]) -> Verdict:
-    """The centres and their cost. See this module's docstring."""
+    """Check the centres and their cost. See this module's docstring."""
     points = _numbers(data, None)
     centres = np.asarray(found["centres"], dtype=np.float64)
     records = len(centres)
@@ -195,7 +195,7 @@ def check_kmeans(settings: Mapping[str, str], data: Input, found: Mapping[str, A
 
 
 def check_als(settings: Mapping[str, str], data: Input, found: Mapping[str, Any]) -> Verdict:
-    """The factors and their error. See this module's docstring."""
+    """Check the factors and their error. See this module's docstring."""
     ratings = _numbers(data, ",")
     users, items = ({int(key): value for key, value in found[name].items()} for name in ("users", "items"))
     records = len(users) + len(items)
@@ -222,7 +222,7 @@ def check_als(settings: Mapping[str, str], data: Input, found: Mapping[str, Any]
         solved = np.linalg.lstsq(seen.T @ seen + weight * np.eye(rank), seen.T @ score[group], rcond=None)[0]
         scale = max(float(np.abs(solved).max()), 1e-3)
         worst = max(worst, float(np.abs(solved - of_user[user[group[0]]]).max()) / scale)
-    # Spark keeps factors in single precision.
+    # Spark stores factors in single precision.
     if worst > 1e-2:
         return Verdict(records, f"a user's factors are {worst:.3g} off what the items' factors give")
     return Verdict(records)

@@ -1,8 +1,8 @@
-"""Which Spark programs there are, on which data: TPC-H's 22 queries by Spark SQL, k-means and ALS by MLlib.
+"""The catalogue of Spark programs and their data: TPC-H's 22 queries by Spark SQL, k-means and ALS by MLlib.
 
-TPC-H: LTYARN section 7.2 runs Q1, Q9, Q12 and Q17 round robin (there on Hive); `GROUPS` has these four as ``tpch``. The
-queries lie in workloads/tpch/queries, with the substitution parameters of the specification's validation run (clause
-2.4) as defaults. k-means and ALS: LTYARN section 7.2, QKnober section 7.1.
+TPC-H: LTYARN section 7.2 runs Q1, Q9, Q12 and Q17 in round-robin order (there on Hive); the group ``tpch`` of `GROUPS`
+has these four. The queries are in workloads/tpch/queries, with the substitution parameters of the specification's
+validation run (clause 2.4) as defaults. k-means and ALS: LTYARN section 7.2, QKnober section 7.1.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.jobs.engines.base import Program
 from harness.model.data import data_path
 
 QUERIES = 22
-#: What stands for several programs, one after another.
+#: Names that stand for several programs, which run one after another.
 GROUPS: Mapping[str, tuple[str, ...]] = {"tpch": ("tpch-q1", "tpch-q9", "tpch-q12", "tpch-q17")}
 _SETTING = re.compile(r"^-- set (\w+) = (.*)$", re.MULTILINE)
 _ABOUT = re.compile(r"^-- TPC-H Q\d+, ([^.\n]*)", re.MULTILINE)
@@ -26,14 +26,14 @@ _FORMS = (
     (re.compile(r"\d+(\.\d+)?"), "a number"),
     (re.compile(r"\d+(, ?\d+)*"), "numbers with commas"),
     (re.compile(r"'\d\d'(, ?'\d\d')*"), "codes, as '13', '31'"),
-    # A parameter stands between quotes.
+    # A parameter is written between quotes.
     (re.compile(r"[A-Za-z0-9#][A-Za-z0-9 #.-]*"), "words without quotes"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class SparkProgram(Program):
-    """``file``: the program in workloads/spark; ``queries``: of TPC-H, their numbers."""
+    """One Spark program. ``file``: its file in workloads/spark; ``queries``: the numbers of its TPC-H queries."""
 
     file: str = "sql.py"
     queries: tuple[int, ...] = ()
@@ -41,17 +41,20 @@ class SparkProgram(Program):
 
 
 def query_text(number: int) -> str:
-    """A query as it lies in workloads/tpch/queries, its parameters not filled in."""
+    """Return a query's text from workloads/tpch/queries, with its parameters not filled in."""
     return data_path("workloads", "tpch", "queries", f"q{number}.sql").read_text(encoding="utf-8")
 
 
 def parameters(number: int) -> dict[str, str]:
-    """A query's substitution parameters, as the validation run has them."""
+    """Return a query's substitution parameters of the validation run."""
     return dict(_SETTING.findall(query_text(number)))
 
 
 def query_sql(number: int, settings: Mapping[str, str], scale: float) -> str:
-    """A query with its parameters. ``scale``: the scale factor, which divides Q11's fraction (clause 2.4.11.3)."""
+    """Return a query with its parameters.
+
+    ``scale``: the scale factor, which divides Q11's fraction (clause 2.4.11.3).
+    """
     values = {**parameters(number), **settings}
     if "fraction" in values:
         values["fraction"] = f"{float(values['fraction']) / scale:.10f}"
@@ -72,7 +75,7 @@ _ALS = {"rank": "5", "iterations": "10", "regularisation": "0.1", "seed": "1"}
 
 @functools.cache
 def programs() -> Mapping[str, SparkProgram]:
-    """All of them by name."""
+    """Return all Spark programs by name."""
     every = tuple(range(1, QUERIES + 1))
     found = (
         *map(_query, every),

@@ -72,4 +72,4 @@ class Spark(Engine):
         return program.model_copy(update={"executors": executors}), Sizing(sizes.am, sizes.executor)
 
     def check_room(self, rest: RestClient, job: ProgramJob) -> None:
-        """Nothing: `SparkPrograms.prepare` refuses what does not fit, because executors are held to the end."""
+        """No-op: `SparkPrograms.prepare` refuses programs that do not fit, because executors are held to the end."""

@@ -1,7 +1,7 @@
-"""What Spark's driver wrote of its own job: the event log, events as JSON lines, complete as far as the driver came.
+"""Reads the event log of a Spark driver: events as JSON lines, complete up to the point that the driver reached.
 
-Read are the executors (each a container, held from when it registered) and the attempts of tasks, in the rows that
-MapReduce's have (harness.jobs.mapreduce.history): kind ``executor`` and ``task``; a task's name says its stage.
+It yields the executors (each a container, held from its registration on) and the attempts of tasks, in the same rows as
+MapReduce's (harness.jobs.mapreduce.history): kind ``executor`` and ``task``; a task's name contains its stage.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CONTAINER = re.compile(r"container_[0-9e_]+")
 
 
 def _container(info: dict[str, Any]) -> tuple[str, str]:
-    """(container, node's web address) from an executor's links to its logs."""
+    """Return (container, node's web address) from an executor's links to its logs."""
     for url in info.get("Log Urls", {}).values():
         if found := _CONTAINER.search(str(url)):
             node = str(url).partition("://")[2].partition("/")[0]
@@ -40,9 +40,9 @@ def _error(reason: dict[str, Any]) -> str:
 
 
 def read_events(lines: Iterable[str]) -> list[Attempt]:
-    """Executors and attempts of tasks that an event log tells of; other lines are passed over.
+    """Return the executors and attempts of tasks in an event log; other lines are skipped.
 
-    Of a task that did not end nothing is known but its start (``ended_ms`` 0).
+    Of a task that did not end only the start is known (``ended_ms`` 0).
     """
     application, last_ms = "", 0
     executors: dict[str, dict[str, Any]] = {}
@@ -100,10 +100,11 @@ def read_events(lines: Iterable[str]) -> list[Attempt]:
 
 
 def asked_ms(lines: Iterable[str]) -> int:
-    """When the driver was up and asked for its executors, milliseconds since 1970; 0: it did not come so far.
+    """Return when the driver asked for its executors, milliseconds since 1970; 0 if it did not get that far.
 
-    It does not note that. Its own block manager is registered in the same breath: executors are asked for when the
-    context is made, of which that is the last step that has a time (Spark 4.0.5, ``SparkContext``'s constructor).
+    The log does not contain this time. It is taken from the registration of the driver's own block manager, which is
+    the last step with a time before the request: both are part of the creation of the context (Spark 4.0.5,
+    ``SparkContext``'s constructor).
     """
     for line in lines:
         if '"SparkListenerBlockManagerAdded"' not in line:

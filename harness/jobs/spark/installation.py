@@ -1,7 +1,9 @@
-"""Spark itself: one pinned release, fetched once into the user's cache and unpacked to what YARN's containers need.
+"""The installation of Spark.
 
-Spark is large (the archive has 434 MB), so it is no part of the environment: ``requirements-spark.txt`` names release
-and hash, pip fetches it when a Spark program is first run. ``YARNFAIR_SPARK`` names a folder that has it already.
+One pinned release, downloaded once into the user's cache and unpacked for YARN's containers.
+
+Spark is large (the archive has 434 MB), so it is not part of the environment: ``requirements-spark.txt`` names release
+and hash, and pip downloads it when a Spark program is first run. ``YARNFAIR_SPARK`` names a folder that has it already.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 GIVEN = "YARNFAIR_SPARK"
 REQUIREMENTS = "requirements-spark.txt"
 _PIN = re.compile(r"^pyspark==([0-9][0-9.]*)", re.MULTILINE)
-#: What is taken out of the archive: below which of its folders, as what.
+#: The parts of the archive that are unpacked: folder in the archive -> name in the installation.
 _TAKEN = {"deps/jars": "jars", "lib": "python/lib"}
 _NEEDED = ("jars/spark-yarn_", "jars/spark-sql_", "jars/spark-mllib_", "python/lib/pyspark", "python/lib/py4j-")
 
@@ -40,14 +42,14 @@ def _requirements() -> str:
 
 
 def version() -> str:
-    """The release that is used."""
+    """Return the release that is used."""
     found = _PIN.search(_requirements())
     assert found is not None
     return found.group(1)
 
 
 def missing(folder: Path) -> list[str]:
-    """What of Spark a folder lacks: empty when it can be used."""
+    """Return the parts of Spark that a folder lacks; empty if it can be used."""
     lacking = [prefix + "*" for prefix in _NEEDED if not any(folder.glob(prefix + "*"))]
     if not lacking and not any(folder.glob(f"jars/spark-yarn_*-{version()}.jar")):
         lacking = [f"jars/spark-yarn_*-{version()}.jar"]
@@ -55,12 +57,15 @@ def missing(folder: Path) -> list[str]:
 
 
 def target() -> Path:
-    """Where it is kept. Another pin is another folder."""
+    """Return the folder of the installation. Another pinned release has another folder."""
     return cache_folder() / f"spark-{version()}-{hashlib.sha256(_requirements().encode()).hexdigest()[:12]}"
 
 
 def find(*, timeout_s: float = 1800.0, progress: Callable[[str], None] = lambda _: None) -> Path:
-    """Spark's folder (``jars``, ``python/lib``), fetching it first if need be. Raises InputError, RunTimedOut."""
+    """Return Spark's folder (``jars``, ``python/lib``), downloading it first if necessary.
+
+    Raises InputError, RunTimedOut.
+    """
     if given := os.environ.get(GIVEN):
         if lacking := missing(Path(given)):
             raise InputError(
@@ -106,7 +111,7 @@ def _fetch(home: Path, timeout_s: float) -> None:
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Takes what is needed out of pyspark's source archive. Raises InputError when it is not there."""
+    """Unpack the needed parts of pyspark's source archive. Raises InputError if they are missing."""
     try:
         with tarfile.open(archive) as packed:
             for member in packed:

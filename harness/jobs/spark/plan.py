@@ -1,9 +1,9 @@
-"""One Spark program as YARN is given it: Spark's own application master in cluster mode, without spark-submit.
+"""Builds the submission of one Spark program: Spark's own AM in cluster mode, without spark-submit.
 
-Cluster mode: the driver runs in the application master's container, so that YARN counts what it takes, and nothing
-but the follow-up of it runs outside. The submission is what Spark's YARN client would send (Spark
-4.0.5, org.apache.spark.deploy.yarn.Client, ApplicationMaster): the master's class with the Python program, its
-properties in a file. Everything lies in folders that all nodes see alike, so nothing is localised. Pure: no files here.
+In cluster mode the driver runs in the AM's container, so that YARN counts its resources, and only monitoring runs
+outside. The submission is the same as that of Spark's YARN client (Spark 4.0.5, org.apache.spark.deploy.yarn.Client,
+ApplicationMaster): the AM's class with the Python program, and a file with its properties. All files are in folders
+that all nodes see under the same path, so nothing is localised. Pure: does not access files.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from harness.yarn.rest import Submission
 TYPE = "SPARK"
 _MASTER = "org.apache.spark.deploy.yarn.ApplicationMaster"
 _PYTHON_RUNNER = "org.apache.spark.deploy.PythonRunner"
-# A task of MLlib's ALS is a deep structure to read: with a stack of 1 MB it fails (StackOverflowError).
+# A task of MLlib's ALS is a deeply nested structure: reading it with a stack of 1 MB fails (StackOverflowError).
 _JAVA = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xss4m"
-# What Spark's own launcher opens for Java 17.
+# The packages that Spark's own launcher opens on Java 17.
 _OPENED = (
     *(f"java.{name}" for name in ("lang", "lang.invoke", "lang.reflect", "io", "net", "nio", "util")),
     *("java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref"),
@@ -40,9 +40,9 @@ def split_memory(container_mb: int, least_rest_mb: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class SparkSizes:
-    """What a program asks for: containers in MiB, held until it ends. ``am_mb`` has the driver and its Python.
+    """A program's containers, in MiB, held until it ends. ``am_mb`` includes the driver and its Python.
 
-    ``read_tasks``: about as many tasks read the input; ``shuffle_tasks``: partitions after a shuffle.
+    ``read_tasks``: the approximate number of tasks that read the input; ``shuffle_tasks``: partitions after a shuffle.
     """
 
     executors: int = 2
@@ -53,27 +53,29 @@ class SparkSizes:
     shuffle_tasks: int = 2
 
     def __post_init__(self) -> None:
-        # Spark wants a heap of 450 MB (1.5 times what it sets aside); the serial collector counts a survivor space
-        # less: 512 MB beside what `split_memory` leaves.
+        # Spark requires a heap of 450 MB (1.5 times its reserved memory), and the serial collector reports a heap
+        # without one survivor space: 512 MB besides what `split_memory` leaves.
         check_ranges(self, executors=(1, 10**5), executor_mb=(768, 2**20), executor_cores=(1, 1024), am_mb=(896, 2**20))
         check_ranges(self, read_tasks=(1, 10**5), shuffle_tasks=(1, 10**5))
 
     @property
     def executor(self) -> Resource:
-        """An executor's container."""
+        """Return an executor's container."""
         return Resource(self.executor_mb, self.executor_cores)
 
     @property
     def am(self) -> Resource:
-        """The application master's, with the driver in it."""
+        """Return the AM's container, which includes the driver."""
         return Resource(self.am_mb, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class SparkPlace:
-    """What the nodes see. ``home``: Spark's folder; ``work``: a folder that they may write; ``python``: their Python.
+    """The paths and addresses on the nodes.
 
-    ``scheduler``: where masters reach the ResourceManager; ``loopback``: all nodes are one machine, by its loopback.
+    ``home``: Spark's folder; ``work``: a writable folder; ``python``: their Python.
+
+    ``scheduler``: the ResourceManager's address for AMs; ``loopback``: all nodes are one machine and use its loopback.
     """
 
     home: str
@@ -85,9 +87,9 @@ class SparkPlace:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A data set as the nodes see it. ``files``: names; ``size``: bytes of all; ``wanted``: bytes asked for (scale).
+    """A data set as the nodes see it. ``files``: names; ``size``: total bytes; ``wanted``: requested bytes (scale).
 
-    ``schemas``: of tables, their columns with Spark's types.
+    ``schemas``: table -> its columns with Spark's types.
     """
 
     path: str
@@ -99,7 +101,10 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """``files``: by name, to be put into the work folder before; ``answer``, ``log``: what is there afterwards."""
+    """One submission. ``files``: name -> content to write into the work folder first.
+
+    ``answer``, ``log``: files it creates.
+    """
 
     submission: Submission
     files: Mapping[str, bytes]
@@ -115,7 +120,7 @@ def _tables(data: Input) -> dict[str, dict[str, str]]:
 def call_of(
     program: SparkProgram, settings: Mapping[str, str], data: Input, sizes: SparkSizes, answer: str
 ) -> dict[str, object]:
-    """What the program is told, as JSON. Raises CallError for a setting out of range."""
+    """Return the program's arguments as JSON. Raises CallError for a setting out of range."""
     if program.queries:
         # 1 GB is scale factor 1 (harness.jobs.data).
         queries = {str(number): query_sql(number, settings, data.wanted / 1e9) for number in program.queries}
@@ -144,10 +149,10 @@ _RANGES: Mapping[str, Mapping[str, tuple[float, float]]] = {
 
 
 def properties_of(program: SparkProgram, sizes: SparkSizes, place: SparkPlace, data: Input) -> dict[str, str]:
-    """Spark's configuration for one run."""
+    """Return Spark's configuration for one run."""
     heap, rest = split_memory(sizes.executor_mb, 256)
     driver, driver_rest = split_memory(sizes.am_mb, 384)
-    # With more than one task a core, some read the rest of a file only.
+    # With more than one task a core, some tasks read only the rest of a file.
     piece = max(math.ceil(data.size / sizes.read_tasks), 64 << 10)
     found = {
         "spark.app.name": program.name,
@@ -163,7 +168,7 @@ def properties_of(program: SparkProgram, sizes: SparkSizes, place: SparkPlace, d
         "spark.driver.memory": f"{driver}m",
         "spark.driver.memoryOverhead": f"{driver_rest}m",
         "spark.executor.extraJavaOptions": _JAVA,
-        # As many as were asked for, until the end: the papers' executors.
+        # As many executors as requested, until the end, as in the papers.
         "spark.dynamicAllocation.enabled": "false",
         "spark.default.parallelism": str(sizes.shuffle_tasks),
         "spark.sql.shuffle.partitions": str(sizes.shuffle_tasks),
@@ -171,7 +176,7 @@ def properties_of(program: SparkProgram, sizes: SparkSizes, place: SparkPlace, d
         "spark.sql.files.openCostInBytes": "0",
         "spark.sql.warehouse.dir": f"file://{place.work}/warehouse",
         "spark.hadoop.fs.defaultFS": "file:///",
-        # Local files' list is made on the driver: no job for it.
+        # The driver lists local files itself, without a job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         "spark.eventLog.enabled": "true",
         "spark.eventLog.dir": f"file://{place.work}",
@@ -180,7 +185,7 @@ def properties_of(program: SparkProgram, sizes: SparkSizes, place: SparkPlace, d
         "spark.ui.enabled": "false",
         "spark.log.level": "WARN",
         "spark.locality.wait": "0",
-        # A busy machine is slow, not broken.
+        # On a busy machine slow answers are no failures.
         "spark.network.timeout": "600s",
         "spark.yarn.am.waitTime": "600s",
         "spark.yarn.scheduler.heartbeat.interval-ms": "1000",
@@ -205,10 +210,10 @@ def plan(
     source: bytes,
     properties: Mapping[str, str] | None = None,
 ) -> Plan:
-    """What is submitted for one run, and the files that must lie in the work folder before.
+    """Return the submission of one run, and the files that must be in the work folder first.
 
-    ``name``: of the run, unique in the work folder; ``source``: the program's text; ``properties``: more of Spark's.
-    Raises CallError for a setting out of range.
+    ``name``: name of the run, unique in the work folder; ``source``: the program's text; ``properties``: further
+    properties of Spark. Raises CallError for a setting out of range.
     """
     answer, log = f"{name}.answer", f"{name}.log"
     work = place.work
@@ -223,16 +228,17 @@ def plan(
         f"-cp {shlex.quote(f'{place.home}/jars/*')} {_MASTER} --class {_PYTHON_RUNNER}",
         f"--primary-py-file {shlex.quote(f'{work}/{name}.py')} --arg {shlex.quote(f'{work}/{name}.json')}",
         f"--properties-file {shlex.quote(f'{work}/{name}.properties')}",
-        # Where it is found without asking the node: a failed program's last lines. Python's come by the output.
+        # In this place the last lines of a failed program are found without asking the node. Python's lines come by its
+        # output.
         f">{shlex.quote(f'{work}/{log}')} 2>&1",
     ]
     environment = {
         "SPARK_YARN_STAGING_DIR": f"{work}/{name}.staging",
-        # Spark's own Python code is found from here.
+        # Spark's own Python code is found through this path.
         "SPARK_HOME": place.home,
         "PYSPARK_PYTHON": place.python,
         "PYTHONDONTWRITEBYTECODE": "1",
-        # MLlib's arithmetic is Java's: numpy's own threads only take memory.
+        # MLlib computes in Java, so numpy's own threads would only use memory.
         "OPENBLAS_NUM_THREADS": "1",
     }
     if place.loopback:
@@ -256,7 +262,7 @@ def plan(
 
 
 def property_file(properties: Mapping[str, str]) -> str:
-    """Java's properties format: one a line, what would be read otherwise escaped."""
+    """Return a file in Java's properties format: one property a line, with escapes where needed."""
     lines = []
     for key, value in properties.items():
         escaped = value.replace("\\", "\\\\").replace("\n", "\\n")
@@ -265,9 +271,10 @@ def property_file(properties: Mapping[str, str]) -> str:
 
 
 def fits(sizes: SparkSizes, nodes: Sequence[Resource]) -> str | None:
-    """Why nodes of these (empty) sizes cannot hold the application master and all executors at once; None: they can.
+    """Explain why nodes of these (empty) sizes cannot hold the AM and all executors at once; None if they can.
 
-    A node takes a container when it has the memory and the vcores. The master goes where fewest executors are lost.
+    A node takes a container if it has the memory and the vcores. The AM goes to the node where it costs the fewest
+    executors.
     """
 
     def holds(node: Resource, taken: Resource = ZERO) -> int:

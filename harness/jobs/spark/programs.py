@@ -1,4 +1,7 @@
-"""Spark programs of a run: submitted through REST, their logs and answers read, their records in a run's terms."""
+"""Spark programs of a run.
+
+Submits them through REST, reads their logs and answers, converts records to a run's terms.
+"""
 
 from __future__ import annotations
 
@@ -30,16 +33,16 @@ from harness.model.jobs import Duration, JobSpec, Stage
 from harness.traces.spec import ProgramSpec
 from harness.yarn.answers import AppStatus
 
-#: What the driver does between its stages, as a stage of one task: the executors wait meanwhile.
+#: Name of a stage of one task for the driver's work between its stages, while the executors wait.
 DRIVER = "driver"
-#: log4j2's lines as Spark writes them, of what went well.
+#: Lines of Spark's log4j2 log that report success.
 _LOGGED = re.compile(r"^\d\d/\d\d/\d\d \d\d:\d\d:\d\d (INFO|WARN|DEBUG) ")
 _EXCEPTION = re.compile(r"^(pyspark|py4j|[A-Za-z_.]*(Error|Exception))\S*: ")
 
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A program that the ResourceManager took. ``app``: the application's id."""
+    """A program that the ResourceManager accepted. ``app``: the application's id."""
 
     app: str
     program: catalogue.SparkProgram
@@ -49,7 +52,7 @@ class Submitted:
 
 
 def sizes_of(program: ProgramSpec, sizing: Sizing, executors: int) -> SparkSizes:
-    """What a program asks for. Raises CallError for containers that are too small."""
+    """Return the container sizes that a program requests. Raises CallError for containers that are too small."""
     assert program.executors is not None
     demand = program.executors.demand
     return SparkSizes(
@@ -70,14 +73,17 @@ class SparkPrograms(EnginePrograms):
         self.jobs = {job.spec.id: job for job in jobs}
         self._scheduler: str | None = None
         self._submitted: dict[str, Submitted] = {}
-        #: What was read of a job: its attempts, and when its driver asked for executors.
+        #: Job id -> its attempts, and when its driver asked for executors.
         self._read: dict[str, tuple[list[Attempt], int]] = {}
 
     def close(self) -> None:
-        """Nothing: what a run has put into the cluster's folder goes with that."""
+        """No-op: a run's files in the cluster's folder are removed with that folder."""
 
     def prepare(self) -> None:
-        """Puts Spark and the data where the nodes see them, before anything counts. Raises InputError, RunTimedOut."""
+        """Make Spark and the data available to the nodes, before the run's measurements begin.
+
+        Raises InputError, RunTimedOut.
+        """
         self.nodes.home(self.site.progress)
         for job in self.jobs.values():
             program = catalogue.programs()[job.application]
@@ -85,7 +91,10 @@ class SparkPrograms(EnginePrograms):
             self.check_room(sizes_of(job.program, job.sizing, job.executors))
 
     def check_room(self, sizes: SparkSizes) -> None:
-        """Refuses what would not fit: into the nodes, into their containers, into this machine. Raises InputError."""
+        """Refuse programs that do not fit into the nodes, into their containers or into this machine.
+
+        Raises InputError.
+        """
         nodes, where = [node.total for node in running_nodes(self.site.rest)], self.site.rest.http.current
         if (why := fits(sizes, nodes)) is not None:
             raise InputError(why, where=where, hint="ask for fewer or smaller executors, or give the nodes more")
@@ -101,15 +110,17 @@ class SparkPrograms(EnginePrograms):
             )
 
     def document(self) -> dict[str, Any]:
-        """Version and settings of the engine, for ``run.json``: what all of the runs have in common."""
+        """Return version and settings of the engine that all runs share, for ``run.json``."""
         every = [one.plan.properties for one in self._submitted.values()]
         shared = {k: v for k, v in every[0].items() if all(one.get(k) == v for one in every)} if every else {}
         return {"engine": "Spark", "python": self.site.python, "spark": version(), "properties": shared}
 
     def submit(self, job_id: str) -> str:
-        """Puts a job's files where the nodes see them, and submits it (again, if it was before); the application's id.
+        """Make a job's files available to the nodes and submit it (again, if it was before).
 
-        Raises CallError and InputError for what cannot be run: settings, data.
+        Return the application's id.
+
+        Raises CallError and InputError for settings or data that cannot be used.
         """
         job = self.jobs[job_id]
         program = catalogue.programs()[job.application]
@@ -140,30 +151,30 @@ class SparkPrograms(EnginePrograms):
         try:
             app = self.site.rest.submit(planned.submission)
         except BaseException:
-            # Interrupted, or its answer lost: it may have been taken.
+            # An interrupted submission, or one without an answer, may have been accepted.
             self.site.rest.kill_tagged(name)
             raise
         self._submitted[job_id] = Submitted(app, program, planned, settings, given)
         return app
 
     def attempts(self, job_id: str) -> list[Attempt]:
-        """What was measured so far: executors and tasks, of a job that was killed or failed too."""
+        """Return the executors and tasks measured so far, also for a job that was killed or failed."""
         return read_events(self._events(job_id))
 
     def why(self, job_id: str, status: AppStatus) -> str:
-        """The reason of a job that failed: what YARN says, and its log's last lines."""
+        """Return the reason of a failed job: YARN's message, and the last lines of its log."""
         submitted = self._submitted[job_id]
         return f"{submitted.program.name} failed; {told_by_yarn(status)}; {self._log_words(submitted)}"
 
     def record(self, job_id: str, status: AppStatus | None = None) -> JobRecord:
-        """What the driver has logged so far of its tasks. Raises InputError."""
+        """Return the record of tasks that the driver has logged so far. Raises InputError."""
         lines = self._events(job_id)
         attempts, asked = read_events(lines), asked_ms(lines)
         self._read[job_id] = attempts, asked
         return record_of(attempts, asked)
 
     def measured(self, job_id: str, status: AppStatus | None) -> JobSpec:
-        """A job as it ran: stages in their order, with what the driver took before, between and after them."""
+        """Return a job as it ran: stages in their order, with the driver's time before, between and after them."""
         spec = self.jobs[job_id].spec
         attempts, asked = self._read.get(job_id, ([], 0))
         stages = stages_of(attempts, spec, status, asked)
@@ -171,16 +182,16 @@ class SparkPrograms(EnginePrograms):
         return replace(spec, stages=stages) if stages else spec
 
     def check(self, job_id: str, status: AppStatus | None = None) -> Verdict | None:
-        """Whether the answer is right. Raises RunInvalid where there is none, InputError, CallError."""
+        """Return whether the answer is right. Raises RunInvalid if there is no answer; InputError, CallError."""
         one = self._submitted[job_id]
         return check(one.program, one.settings, one.data, self._answer(one))
 
     def deliver(self, job_id: str, output: Path | Target) -> None:
-        """The answer as a file. Raises RunInvalid where there is none, InputError."""
+        """Write the answer to a file. Raises RunInvalid if there is no answer; InputError."""
         write_answer(output, self._answer(self._submitted[job_id]))
 
     def _events(self, job_id: str) -> list[str]:
-        """The lines of the event log, as far as it was written."""
+        """Return the lines of the event log that have been written so far."""
         app = self._submitted[job_id].app
         for name in (f"{app}_1", f"{app}_1.inprogress", app):
             content = self.site.shared.read(name)
@@ -201,13 +212,16 @@ class SparkPrograms(EnginePrograms):
 
 
 def driver_lines(log: str) -> list[str]:
-    """The lines of a driver's log that say why: the program's own exception where there is one, else its end."""
+    """Return the lines of a driver's log that show the cause.
+
+    The program's own exception if there is one, else the end.
+    """
     lines = [line for line in log.splitlines() if not _LOGGED.match(line)]
-    # Java's words after Python's own only say that the program ended so; before it, the first is what came first.
+    # Java's messages after Python's only report that the program ended; before Python's, the first one is the cause.
     traces = [number for number, line in enumerate(lines) if line.startswith("Traceback ")]
     for number in range(traces[-1] if traces else 0, len(lines)):
         if _EXCEPTION.match(lines[number]):
-            # What Java said to Python stands below, up to its stack.
+            # The message that Java passed to Python follows below, up to its stack trace.
             end = number + 1
             while end < min(number + 4, len(lines)) and not lines[end].lstrip().startswith("at "):
                 end += 1
@@ -216,15 +230,16 @@ def driver_lines(log: str) -> list[str]:
 
 
 def _stage_of(attempt: Attempt) -> tuple[str, int]:
-    """(stage, number of the task) of a task's name, ``stage_0003_0_task_000012``."""
+    """Return (stage, number of the task) of a task's name, ``stage_0003_0_task_000012``."""
     stage, _, number = attempt.task.rpartition("_task_")
     return stage, int(number)
 
 
 def _groups(attempts: Sequence[Attempt]) -> list[tuple[str, dict[tuple[str, int], int]]]:
-    """The stages in their order: name, and (Spark's stage, number of the task) -> number here, in order of starts.
+    """Return the stages in order of their starts: name, and (Spark's stage, number of the task) -> number here.
 
-    Stages that ran side by side (two inputs of a join) are one: their tasks shared the executors' slots.
+    Stages that ran side by side (two inputs of a join) are joined into one, because their tasks shared the executors'
+    slots.
     """
     tasks: dict[str, dict[int, int]] = defaultdict(dict)
     spans: dict[str, tuple[int, int]] = {}
@@ -250,11 +265,11 @@ def _groups(attempts: Sequence[Attempt]) -> list[tuple[str, dict[tuple[str, int]
 
 
 def record_of(attempts: Sequence[Attempt], asked: int = 0) -> JobRecord:
-    """Make the record from which a run's tables are made from the attempts of an application.
+    """Return the record of an application, from which a run's tables are made, from its attempts.
 
     Stages are numbered in their order from 1, because in `stages_of` the driver is the first one. ``asked``: when the
     driver asked for its executors, milliseconds since 1970 (0: not known). A task runs in an executor's container,
-    which is there before it; so it counts as asked for, granted and launched at the moment when it began.
+    which exists before it, so the task counts as asked for, granted and launched when it begins.
     """
     tasks = [one for one in attempts if one.kind == "task"]
     order = {key: (2 * at + 1, n) for at, (_, numbers) in enumerate(_groups(tasks)) for key, n in numbers.items()}
@@ -269,19 +284,22 @@ def record_of(attempts: Sequence[Attempt], asked: int = 0) -> JobRecord:
     )
 
 
-#: A driver begins with four fifths of its executors, or half a minute after it was made (Spark 4.0.5,
+#: A driver begins with four fifths of its executors, or half a minute after its creation (Spark 4.0.5,
 #: CoarseGrainedSchedulerBackend.isReady, by its byte code): ``spark.scheduler.minRegisteredResourcesRatio`` and
 #: ``maxRegisteredResourcesWaitingTime``.
 _LEAST_PART, _WAIT_S = 0.8, 30.0
 
 
 def least_executors(wanted: int) -> int:
-    """How many executors have to be there before a driver begins."""
+    """Return how many executors must be registered before a driver begins."""
     return math.ceil(_LEAST_PART * wanted)
 
 
 def _ready_ms(asked: int, registered: Sequence[int], wanted: int) -> int:
-    """When a driver begins. ``asked``: when it asked for its executors, which is when it was made; 0: not known."""
+    """Return when a driver begins.
+
+    ``asked``: when it asked for its executors, which is when it was created; 0: not known.
+    """
     times, least = sorted(registered), least_executors(wanted)
     ready = [times[least - 1]] if len(times) >= least > 0 else []
     if asked:
@@ -292,10 +310,10 @@ def _ready_ms(asked: int, registered: Sequence[int], wanted: int) -> int:
 def stages_of(
     attempts: Sequence[Attempt], spec: JobSpec, status: AppStatus | None, asked: int = 0
 ) -> tuple[Stage, ...]:
-    """The stages with each task's time, one after the other, and between them the driver as a stage of one task.
+    """Return the stages with each task's time, one after the other, and between them the driver as a stage of one task.
 
-    The first of these is from when the driver began (``asked``: as in `record_of`), the last one until the application
-    ended.
+    The driver's first stage begins when the driver did (``asked``: as in `record_of`); its last one ends with the
+    application.
     """
     tasks: dict[tuple[str, int], Attempt] = {}
     for one in attempts:
@@ -318,7 +336,7 @@ def stages_of(
         own = [tasks[key] for key in numbers]
         began = min(one.started_ms for one in own)
         add(f"{DRIVER} {at}", [(began - now) / 1000.0])
-        # What never ended was cut with its job: a moment.
+        # A task without an end was aborted with its job, so it takes no time.
         add(name, [max(one.ended_ms - one.started_ms, 1) / 1000.0 for one in own])
         now = max(now, *(max(one.started_ms, one.ended_ms) for one in own))
     if status is not None and status.finished_ms > now:

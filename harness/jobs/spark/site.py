@@ -1,7 +1,8 @@
-"""What the nodes of a cluster see of Spark, of data and of a run: as it is on this machine, or copied into containers.
+"""The paths of Spark, data and a run's files on the nodes: local files in place, or copies in the containers' volume.
 
 A local cluster's nodes see this machine's files. Docker's containers share one volume: Spark's folder and data sets are
-copied into it once a cluster (marked when they are there whole), so no image and no mount has to know of them.
+copied into it once for each cluster (and marked when they are complete), so that images and mounts stay independent of
+them.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ from harness.jobs.spark import installation
 from harness.jobs.spark.catalogue import SparkProgram
 from harness.jobs.spark.plan import Input
 
-#: What a NodeManager takes beside its containers.
+#: The memory of a NodeManager besides its containers.
 NODE_MB = 300
-#: Arrow's names of types, and Spark's.
+#: Arrow's names of types -> Spark's.
 _TYPES = {"int64": "bigint", "int32": "int", "date32[day]": "date", "double": "double"}
 _TYPES |= dict.fromkeys(("string", "large_string", "string_view"), "string")
 _NOT_IN_PATHS = "{}[]*?\\, \t\n'\"$:"
@@ -33,8 +34,8 @@ _NOT_IN_PATHS = "{}[]*?\\, \t\n'\"$:"
 def check_limit(at_once_mb: int, limit_mb: int | None, where: str) -> None:
     """Refuse an amount of memory that does not fit into the container in which a node runs.
 
-    ``at_once_mb``: what a node's containers may take together. ``limit_mb``: what the node's own container may take
-    (None: the node does not run in one). Raises InputError.
+    ``at_once_mb``: the memory that a node's containers may use together. ``limit_mb``: the memory of the container in
+    which the node runs (None: it does not run in one). Raises InputError.
     """
     if limit_mb is not None and at_once_mb + NODE_MB > limit_mb:
         raise InputError(
@@ -47,7 +48,7 @@ def check_limit(at_once_mb: int, limit_mb: int | None, where: str) -> None:
 
 
 def read_input(program: SparkProgram, folder: Path) -> Input:
-    """A data set of this machine, checked for what it is. Raises InputError for one that cannot be used."""
+    """Check and return a local data set. Raises InputError for one that cannot be used."""
     kind = program.data[0]
     where = str(folder)
     if any(character in _NOT_IN_PATHS for character in where):
@@ -73,7 +74,7 @@ def read_input(program: SparkProgram, folder: Path) -> Input:
 
 
 def _schema(path: Path) -> str:
-    """A parquet file's columns as Spark writes them. Raises InputError."""
+    """Return a parquet file's columns with Spark's types. Raises InputError."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -100,7 +101,7 @@ _COPYING = threading.Lock()
 
 
 class SparkNodes:
-    """What the nodes of a cluster see: this machine's files as they are, or copies in the volume that containers mount.
+    """The view of a cluster's nodes: this machine's files in place, or copies in the volume that containers mount.
 
     Raises InputError for hosts over SSH, to which nothing is copied.
     """
@@ -112,7 +113,7 @@ class SparkNodes:
         self.volume = shared if isinstance(shared, ContainerFolder) else None
 
     def home(self, progress: Callable[[str], None]) -> str:
-        """Spark's folder as the nodes see it, fetched and copied if need be. Raises InputError, RunTimedOut."""
+        """Return Spark's folder on the nodes, downloaded and copied if necessary. Raises InputError, RunTimedOut."""
         found = installation.find(progress=progress)
         if self.volume is None:
             return str(found)
@@ -120,7 +121,7 @@ class SparkNodes:
         return _copied(self.volume, found, files, f"spark-{installation.version()}", progress)
 
     def data(self, found: Input, progress: Callable[[str], None]) -> Input:
-        """A data set of this machine as the nodes see it. Raises InputError."""
+        """Return the path of a local data set on the nodes. Raises InputError."""
         if self.volume is None:
             return found
         folder = Path(found.path)
@@ -132,14 +133,14 @@ class SparkNodes:
         return replace(found, path=_copied(self.volume, folder, files, f"data-{of.hexdigest()[:16]}", progress))
 
     def node_limit_mb(self) -> int | None:
-        """What a node may really take, where something holds it to less than it offers; None: nothing is known."""
+        """Return the real memory limit of a node if it is below its advertised memory; None if no limit is known."""
         return None if self.volume is None else self.volume.node_limit_mb()
 
 
 def _copied(
     volume: ContainerFolder, source: Path, files: Sequence[Path], name: str, progress: Callable[[str], None]
 ) -> str:
-    """Files below `source`, as the folder `name` of the volume; its path there."""
+    """Copy files below `source` to the folder `name` of the volume; return its path there."""
     container, root = volume.container, str(PurePosixPath(volume.path).parent)
     to = f"{root}/{name}"
     with _COPYING, volume.errors():

@@ -1,4 +1,4 @@
-"""Workloads: from a file to the jobs of one queue. One file a kind; `KINDS` names them."""
+"""Workloads: from a file to the jobs of one queue. Each type has one file; `KINDS` names the types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.base.errors import InputError
 from harness.jobs.workloads.base import LoadedWorkload, Scale, Workload
 from harness.model.jobs import JobSpec
 
-#: By the value of ``kind``: "module:class", imported when asked for.
+#: Value of ``kind`` -> "module:class", imported on demand.
 KINDS: dict[str, str] = {
     "bins": "harness.jobs.workloads.bins:BinsWorkload",
     "sequence": "harness.jobs.workloads.sequence:SequenceWorkload",
@@ -23,13 +23,13 @@ KINDS: dict[str, str] = {
 
 
 def workload_class(kind: str) -> type[Workload]:
-    """The class of a kind of workload."""
+    """Return the class of a type of workload."""
     found: type[Workload] = pkgutil.resolve_name(KINDS[kind])
     return found
 
 
 def workload_of(document: YamlDocument, *, folder: Path, data: object = None, at: KeyPath = ()) -> LoadedWorkload:
-    """The workload that `document` (or `data` at key path `at` of it) describes.
+    """Return the workload that `document` (or `data` at key path `at` of it) describes.
 
     Raises InputError with file, line and key.
     """
@@ -44,7 +44,7 @@ def workload_of(document: YamlDocument, *, folder: Path, data: object = None, at
 
 
 def load_workload(path: Path, but: Mapping[str, object] | None = None) -> LoadedWorkload:
-    """The workload of a file, with the keys in `but` other than there.
+    """Return the workload of a file, with the keys in `but` changed.
 
     Raises InputError with file, line and key.
     """
@@ -55,7 +55,7 @@ def load_workload(path: Path, but: Mapping[str, object] | None = None) -> Loaded
 
 
 def check_scale(spec: Workload, scale: Scale, where: str) -> None:
-    """InputError for a factor that a workload of this kind cannot have."""
+    """Raise InputError for a factor that a workload of this type cannot have."""
     if spec.lists_tasks and scale.tasks != 1.0:
         what = f"scale.tasks is {scale.tasks:g}, but a trace of kind {spec.kind} lists its tasks one by one"
         raise InputError(what, where=where, hint="leave tasks out; durations and gaps may be scaled")
@@ -64,7 +64,7 @@ def check_scale(spec: Workload, scale: Scale, where: str) -> None:
 def build_jobs(
     workload: LoadedWorkload, *, queue: str, seed: int, start_s: float = 0.0, scale: Scale | None = None
 ) -> Iterable[JobSpec]:
-    """The jobs of one queue, as `Workload.build` says. Raises InputError with file, line and key."""
+    """Return the jobs of one queue, as `Workload.build` describes. Raises InputError with file, line and key."""
     by = scale or Scale()
     check_scale(workload.spec, by, workload.where("trace"))
     return workload.spec.build(workload, queue=queue, seed=seed, start_s=start_s, scale=by)

@@ -1,8 +1,8 @@
-"""What every kind of workload is: a model of its part of a file, and the jobs that it makes. No kind lives here.
+"""The base of all workload types: a model of the workload's part of a file, which creates the jobs.
 
-A kind is a class in a file of its own and a line in `harness.jobs.workloads.KINDS`. What is random comes from the seed.
-Task durations are not drawn here (the simulator draws each when the task starts); experiments, and which queue runs
-which workload, are harness.experiments' business.
+A type is a class in a file of its own and a line in `harness.jobs.workloads.KINDS`. All random choices come from the
+seed. Task durations are not drawn here, because the simulator draws each when the task starts. harness.experiments
+decides which queue runs which workload.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from harness.traces.swim import SwimRow, read_swim
 
 
 class Workload(Strict):
-    """What a file says of the jobs of one queue."""
+    """The jobs of one queue, as a file describes them."""
 
-    #: Whether it is a trace that lists its tasks one by one: then no factor on numbers of tasks, and jobs say sizes.
+    #: Whether it is a trace that lists each task. Then numbers of tasks cannot be scaled, and the jobs have sizes.
     lists_tasks: ClassVar[bool] = False
-    #: Whether jobs may have more stages than maps and reduces.
+    #: Whether jobs may have other stages than maps and reduces.
     has_stages: ClassVar[bool] = True
 
     kind: str
@@ -43,11 +43,14 @@ class Workload(Strict):
     """Added to every submission."""
 
     def trace_name(self) -> str | None:
-        """The trace file that it reads, if any, relative to the workload's folder."""
+        """Return the trace file that it reads, if any, relative to the workload's folder."""
         return None
 
     def demands(self) -> Iterator[tuple[str, Resource]]:
-        """(what it is, size) of each container that it asks for; not for traces, whose jobs say it."""
+        """Yield (label, size) of each type of container that it requests.
+
+        Nothing for traces, whose jobs have the sizes.
+        """
         for name in type(self).model_fields:
             said = getattr(self, name)
             demand = said.demand if isinstance(said, TaskSpec) else said
@@ -58,15 +61,15 @@ class Workload(Strict):
     def build(
         self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale
     ) -> Iterable[JobSpec]:
-        """The jobs of one queue: a list, or for a whole trace an iterator in ascending order of submission.
+        """Return the jobs of one queue: a list, or for a whole trace an iterator in ascending order of submission.
 
-        ``queue`` is the leaf's full path, ``start_s`` is added to every submission. Ids are ``<leaf>-<number>`` and
-        the same for every policy. Raises InputError with file, line and key.
+        ``queue`` is the leaf's full path, ``start_s`` is added to every submission. Ids are ``<leaf>-<number>`` and the
+        same for every policy. Raises InputError with file, line and key.
         """
 
 
 class MapReduceWorkload(Workload):
-    """What workloads of tasks without a listing say of masters and reduces."""
+    """Settings of AMs and reduces that workloads without a list of tasks share."""
 
     am: DemandSpec
     """A master's container: `memory_mb`, `vcores`."""
@@ -76,7 +79,7 @@ class MapReduceWorkload(Workload):
 
 @dataclass(frozen=True, slots=True)
 class LoadedWorkload:
-    """A workload, the file it stands in (for messages) and the folder that its traces are relative to."""
+    """A workload, its file (for messages) and the folder to which the paths of its traces are relative."""
 
     spec: Workload
     document: YamlDocument
@@ -84,19 +87,19 @@ class LoadedWorkload:
     folder: Path
 
     def where(self, *path: str | int) -> str:
-        """``file:line: key`` for messages."""
+        """Return ``file:line: key`` for messages."""
         full = (*self.at, *path)
         return f"{self.document.where(full)}: {'.'.join(map(str, full))}" if full else self.document.where()
 
     def trace(self) -> Path | None:
-        """The trace file that the workload reads, if any."""
+        """Return the trace file that the workload reads, if any."""
         name = self.spec.trace_name()
         return None if name is None else self.folder / name
 
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Factors on a workload: numbers of tasks (at least 1 stays), durations of tasks, times between submissions.
+    """Factors on a workload: numbers of tasks (at least 1 remains), durations of tasks, times between submissions.
 
     Traces that list each task (``sls``, ``recorded``) take no factor on numbers of tasks (`check_scale`).
     """
@@ -106,44 +109,44 @@ class Scale:
     gaps: float = 1.0
 
     def count(self, tasks: int) -> int:
-        """A number of tasks, scaled; what was there stays there."""
+        """Return a scaled number of tasks; a number above 0 stays above 0."""
         return max(1, math.floor(tasks * self.tasks + 0.5)) if tasks else 0
 
 
 def milliseconds(seconds: float) -> float:
-    """Seconds rounded to whole milliseconds (half up), as the simulator counts time."""
+    """Return seconds as whole milliseconds (rounded half up), as the simulator counts time."""
     return math.floor(seconds * 1000.0 + 0.5) / 1000.0
 
 
 def leaf(queue: str) -> str:
-    """The last part of a queue's path."""
+    """Return the last part of a queue's path."""
     return queue.rpartition(".")[2]
 
 
 def mapreduce(
     maps: int, reduces: int, map_task: TaskSpec, reduce_task: TaskSpec, slow_start: float, by: Scale
 ) -> tuple[Stage, ...]:
-    """MapReduce's stages, scaled."""
+    """Return MapReduce's stages, scaled."""
     both = (map_task, reduce_task)
     of_map, of_reduce = ((task.demand.resource(), task.duration.duration(by.durations)) for task in both)
     return mapreduce_stages(by.count(maps), by.count(reduces), of_map, of_reduce, slow_start)
 
 
 def age(path: Path) -> tuple[int, ...]:
-    """What changes when a file does: the key of what is kept of it."""
+    """Return a value that changes when a file changes, as the key of cached contents."""
     try:
         found = path.stat()
     except OSError:
-        return ()  # reading it says why
+        return ()  # reading the file reports the reason
     return found.st_mtime_ns, found.st_size
 
 
-#: A trace up to so many bytes is kept from one run of a process to the next.
+#: A trace of at most this many bytes is cached from one run of a process to the next.
 KEPT_BYTES = 16 << 20
 
 
 def swim_rows(path: Path, first: int | None) -> Iterator[SwimRow]:
-    """The first rows of a SWIM trace, or all."""
+    """Return the first rows of a SWIM trace, or all."""
     known = age(path)
     if known and known[1] <= KEPT_BYTES:
         return iter(_kept_rows(path, first, *known))
@@ -156,7 +159,7 @@ def _kept_rows(path: Path, first: int | None, *_: int) -> tuple[SwimRow, ...]:
 
 
 def arrival_times(workload: LoadedWorkload, arrivals: ArrivalsSpec, count: int, queue: str, seed: int) -> list[float]:
-    """When so many jobs come, in seconds: as a SWIM trace's first ones, or at random with a mean gap.
+    """Return the arrival times of jobs, in seconds: those of a SWIM trace's first jobs, or random with a mean gap.
 
     Raises InputError for a trace that has fewer jobs.
     """
@@ -176,8 +179,11 @@ def arrival_times(workload: LoadedWorkload, arrivals: ArrivalsSpec, count: int, 
 
 
 def scaled(jobs: Iterable[JobSpec], shift_s: float, by: Scale) -> Iterator[JobSpec]:
-    """A trace's jobs with its times scaled and then shifted; what masters and executors take to start stays."""
-    # Equal jobs of a trace share their stages, and are to share them afterwards: they are stored once.
+    """Return a trace's jobs with times scaled and then shifted.
+
+    The start-up times of AMs and executors are not scaled.
+    """
+    # Equal jobs of a trace share their stages, which are stored once; the scaled jobs must share them, too.
     made: dict[int, tuple[tuple[Stage, ...], tuple[Stage, ...]]] = {}
     for job in jobs:
         stages = job.stages

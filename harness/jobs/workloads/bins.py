@@ -69,7 +69,7 @@ class BinsWorkload(MapReduceWorkload):
 
     def build(self, workload: LoadedWorkload, *, queue: str, seed: int, start_s: float, scale: Scale) -> list[JobSpec]:
         """Return the jobs in shuffled order with their arrival times."""
-        # A stream of its own for each queue and purpose: adding a workload does not change the others.
+        # Each queue and purpose has its own random stream, so that adding a workload does not change the others.
         bins = [row for row in self.bins for _ in range(row.jobs)]
         random.Random(f"{seed}/{queue}/order of bins").shuffle(bins)
         times = arrival_times(workload, self.arrivals, len(bins), queue, seed)

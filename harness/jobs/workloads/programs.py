@@ -1,7 +1,7 @@
-"""Workloads of programs as jobs: which application each is, on which data, how large, when it is submitted.
+"""Workloads of programs as jobs: the application of each, its data, its size, and its time of submission.
 
-One application of YARN's is one job: Grep and the join, which are two Hadoop jobs one after the other, are two, ``x``
-and ``x.2``. How long tasks take is not known before they ran; running them is the engines' (harness.jobs.engines).
+One YARN application is one job: Grep and the join, which are two Hadoop jobs one after the other, are two jobs, ``x``
+and ``x.2``. The durations of tasks are unknown before the run; the engines (harness.jobs.engines) run the programs.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
 from harness.traces.spec import ArrivalsSpec, DataSpec, DemandSpec, ProgramSpec, SubmissionSpec
 
-#: Nothing scaled.
+#: No scaling.
 WHOLE = Scale()
 
 
@@ -44,10 +44,10 @@ class ProgramsWorkload(Workload):
     arrivals: ArrivalsSpec | None = None
     programs: list[ProgramSpec] = Field(min_length=1, max_length=10_000)
     rounds: int = Field(default=1, ge=1, le=100_000)
-    #: A factor on how many jobs each program is; one at least stays.
+    #: A factor on the number of jobs of each program; at least one remains.
     jobs_factor: Positive = 1.0
-    #: ``keep``: answers are checked and lie in the run directory; ``leave``: neither, for data larger than this
-    #: machine's memory; None: checked.
+    #: ``keep``: answers are checked and kept in the run directory; ``leave``: neither, for data larger than this
+    #: machine's memory; None: answers are only checked.
     answers: Answers = None
 
     @model_validator(mode="after")
@@ -78,7 +78,7 @@ class ProgramsWorkload(Workload):
                     yield f"{name}, {label}", demand.resource()
 
     def sizing(self) -> Sizing:
-        """What it says for all its programs."""
+        """Return the sizing that it gives for all of its programs."""
         return Sizing(self.am.resource(), self.task.resource(), self.slow_start, self.answers)
 
     def engines(self) -> set[str]:
@@ -92,16 +92,16 @@ class ProgramsWorkload(Workload):
 
 
 def members_of(program: ProgramSpec) -> list[ProgramSpec]:
-    """A program, or those that a group's name stands for, in turn."""
+    """Return a program, or the programs of a group in turn."""
     return [program.model_copy(update={"application": name}) for name in members(program.application)]
 
 
 def programs_of(
     workload: LoadedWorkload, *, queue: str, seed: int, start_s: float = 0.0, scale: Scale | None = None
 ) -> list[ProgramJob]:
-    """The jobs of one queue, in order of submission; ids are ``<leaf>-<number>``, the same for every policy.
+    """Return the jobs of one queue, in order of submission; ids are ``<leaf>-<number>``, the same for every policy.
 
-    Raises InputError with file, line and key: an unknown application, data of another kind than it reads ...
+    Raises InputError with file, line and key: an unknown application, data of a type that it does not read ...
     """
     spec, by = workload.spec, scale or Scale()
     assert isinstance(spec, ProgramsWorkload)
@@ -121,7 +121,7 @@ def programs_of(
     first_s = start_s + spec.start_s
     times: list[float | None]
     if spec.arrivals is not None:
-        # The same shuffle as of bins (harness.jobs.workloads.bins).
+        # The same shuffle as for bins (harness.jobs.workloads.bins).
         random.Random(f"{seed}/{queue}/order of bins").shuffle(programs)
         times = list(arrival_times(workload, spec.arrivals, len(programs), queue, seed))
     else:
@@ -148,7 +148,7 @@ def _submitted(job: ProgramJob, submit_s: float) -> ProgramJob:
 
 
 def _check(workload: LoadedWorkload, spec: ProgramsWorkload, program: ProgramSpec, at: int) -> None:
-    """Raises InputError for what cannot be run."""
+    """Raise InputError for a program that cannot be run."""
     try:
         engine = engine_of(program.application)
         engine.check(program, spec.sizing())
@@ -168,7 +168,7 @@ def _check(workload: LoadedWorkload, spec: ProgramsWorkload, program: ProgramSpe
 def jobs_of_program(
     spec: ProgramsWorkload, program: ProgramSpec, queue: str, identity: str, by: Scale = WHOLE
 ) -> list[ProgramJob]:
-    """The jobs of one run of a program, in turn; when the first is submitted is not said yet."""
+    """Return the jobs of one run of a program, in turn, without the submission time of the first."""
     inputs = tuple(spec.data[data] for data in program.input)
     run = ProgramRun(program, inputs, spec.sizing(), queue, identity, by.count)
     return engine_of(program.application).jobs(run)

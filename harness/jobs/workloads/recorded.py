@@ -17,22 +17,28 @@ from harness.traces.recorded import Header, JobLine, Trace, read_trace
 
 @lru_cache(maxsize=2)
 def _trace(path: Path, *_: int) -> Trace:
-    """A trace as long as it is the same file: every queue of a replay asks for its own jobs, more than once."""
+    """Return a trace, cached while the file does not change.
+
+    Every queue of a replay reads its own jobs, more than once.
+    """
     return read_trace(path)
 
 
 def _sizes_mb(header: Header) -> tuple[int, int]:
-    """The largest container that a node holds after rounding up (a node below one step: what it has), and the step."""
+    """Return the largest container that a node holds, a multiple of the step, and the step.
+
+    If the largest node is smaller than one step, the first is the node's size.
+    """
     most_mb, step_mb = largest_mb(header.nodes, header.changes or ()), increments(header.conf).memory_mb
     return most_mb // step_mb * step_mb or most_mb, step_mb
 
 
 def within(job: JobLine, most_mb: int, step_mb: int) -> JobLine:
-    """The job with sizes of ``integrals`` of at most so many MB, each the nearest that the scheduler grants.
+    """Return the job with sizes of ``integrals`` limited to a number of MB, each rounded to the nearest grantable size.
 
-    The ResourceManager's sums are whole seconds: one container that has been there for 1.9 s, which is one
-    vcore-second, shows nearly twice its memory; many short ones of 512 MB show some 530, which the scheduler would
-    round up to 768.
+    The ResourceManager's sums are whole seconds: a single container of 1.9 s, which counts as one vcore-second, appears
+    with nearly twice its memory; many short containers of 512 MB appear with some 530, which the scheduler would round
+    up to 768.
     """
     if job.detail != "integrals":
         return job
@@ -69,7 +75,7 @@ class RecordedWorkload(Workload):
         sizes_mb = _sizes_mb(trace.header)
         jobs = [within(job, *sizes_mb).spec() for job in trace.jobs if job.queue == wanted]
         own = {job.id for job in jobs}
-        # What follows a job of another queue comes when it came.
+        # A job that follows a job of another queue is submitted at its recorded time.
         return [
             replace(job, queue=queue, after_job=job.after_job if job.after_job in own else None)
             for job in scaled(jobs, start_s + self.start_s, scale)

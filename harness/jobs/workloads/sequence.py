@@ -116,7 +116,7 @@ def _templated(spec: SequenceWorkload, template: JobTemplate, by: Scale) -> JobS
     built: list[Stage] = []
     for turn in range(template.iterations):
         for at, stage in enumerate(template.stages):
-            # An iteration begins when the one before has ended; with one iteration names stay as written.
+            # An iteration begins when the previous one has ended; with a single iteration, names are not changed.
             suffix = f" #{turn + 1}" if template.iterations > 1 else ""
             after = tuple(name + suffix for name in stage.after)
             if at == 0 and turn:
@@ -131,7 +131,7 @@ def _templated(spec: SequenceWorkload, template: JobTemplate, by: Scale) -> JobS
     dynamic = executors.dynamic.settings() if executors.dynamic is not None else None
     most = executors.count
     if dynamic is not None:
-        # The bound where none is given; it begins with no more than that.
+        # The count is an upper bound; the initial and the least number must not exceed the bound.
         dynamic = replace(dynamic, most=min(dynamic.most, executors.count))
         dynamic = replace(dynamic, initial=min(dynamic.initial, dynamic.most), least=min(dynamic.least, dynamic.most))
         most = most_executors(dynamic, sum(stage.tasks for stage in built), executors.slots)

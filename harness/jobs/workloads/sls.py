@@ -16,12 +16,12 @@ from harness.traces.sls import load_jobs
 
 @lru_cache(maxsize=2)
 def _jobs(path: Path, *_: int) -> list[JobSpec]:
-    """The jobs of a trace as long as it is the same file: every queue and every run of a sweep asks for them."""
+    """Return the jobs of a trace, cached while the file does not change: every queue and run of a sweep reads them."""
     return load_jobs(path)
 
 
 class SlsWorkload(Workload):
-    """Jobs of a Hadoop SLS trace (JSON); those of other queues than ``only`` are left out when it is given."""
+    """Jobs of a Hadoop SLS trace (JSON); with ``only``, only the jobs of that queue."""
 
     lists_tasks = True
 

@@ -1,4 +1,4 @@
-"""A whole SWIM trace, or one part of it dealt out to several queues."""
+"""A whole SWIM trace, or one part of a trace that is divided among several queues."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from harness.traces.swim import swim_jobs
 
 
 class TraceWorkload(MapReduceWorkload):
-    """A whole SWIM trace (harness.traces.swim says how reduces are modelled), read as the run goes on.
+    """A whole SWIM trace, read during the run (harness.traces.swim describes how reduces are modelled).
 
-    With ``parts``, only every ``parts``-th job from number ``part`` on: the trace dealt out to that many queues.
+    With ``parts``, only every ``parts``-th job from number ``part`` on: the trace is divided among that many queues.
     """
 
     has_stages = False

@@ -60,9 +60,9 @@ class Weighting(Protocol):
 
 
 def weights_of(samples: Mapping[K, Number]) -> dict[K, Number]:
-    """Return w_i = y_i / sum of y (eq.
+    """Return the weights w_i = y_i / sum of y of eq. (4), or equal weights if all y are 0.
 
-    4), or equal weights if all y are 0. Negative, infinite and NaN values count as 0.
+    Negative, infinite and NaN values count as 0.
     """
     sound = {name: y if y == y and 0 < y < math.inf else Fraction(0) for name, y in samples.items()}
     total = sum(sound.values(), Fraction(0))
