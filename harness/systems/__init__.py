@@ -1,6 +1,6 @@
-"""The systems of the papers besides long-term fairness, one package each.
+"""The papers' systems other than long-term fairness, one package each.
 
-A system has its policies, its model of a cluster, its experiment types, its scenarios on paper and its report pages in
-one package, and declares them in its ``EXTENSION`` (`harness.base.extensions.Extension`): the same way in which an
-installed package of a user's adds its own. The core works without this package and never imports it.
+A package has a system's policies, cluster model, experiment types, scenarios on paper and report pages. It declares
+them in its ``EXTENSION`` (`harness.base.extensions.Extension`), as an installed package of a user does. The core works
+without these packages and never imports them.
 """

@@ -1,9 +1,8 @@
-"""Kubernetes Kueue: a policy enforced by the fair-sharing weights of a cohort's ClusterQueues. A sketch.
+"""Kubernetes Kueue: enforces a policy through the fair-sharing weights of a cohort's ClusterQueues. A sketch.
 
-    actuator: kueue
-    actuator_settings: {server: "http://127.0.0.1:8001", cohort: research}
+    actuator: kueue actuator_settings: {server: "http://127.0.0.1:8001", cohort: research}
 
-It shows that a system without a ResourceManager is steered by the same core. See README.md for what it leaves out.
+It shows that the same core can control a system without a ResourceManager. README.md lists what it leaves out.
 """
 
 from harness.base.extensions import Extension

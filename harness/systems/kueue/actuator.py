@@ -1,9 +1,9 @@
-"""The fair-sharing weights of a cohort's ClusterQueues as a controller's values: client, actuator, observer.
+"""Client, actuator and observer for the fair-sharing weights of a cohort's ClusterQueues.
 
 Fields: ``kueue.x-k8s.io/v1beta1`` ClusterQueue, ``spec.cohort``, ``spec.fairSharing.weight`` (a Kubernetes quantity, 1
-where it is absent), ``spec.resourceGroups[].flavors[].resources[].nominalQuota``, ``status.flavorsUsage`` and
-``status.pendingWorkloads``. A write is the whole object with the ``resourceVersion`` that was read, so the API server
-refuses it (409) where somebody else was faster.
+if absent), ``spec.resourceGroups[].flavors[].resources[].nominalQuota``, ``status.flavorsUsage`` and
+``status.pendingWorkloads``. A write replaces the whole object and carries the ``resourceVersion`` that was read, so the
+API server refuses it (409) if another client changed the object in between.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ from harness.yarn.rmclient import NotEffective
 
 _PATH = "/apis/kueue.x-k8s.io/v1beta1/clusterqueues"
 _SHARE = "weight"
-#: Suffixes of a Kubernetes quantity -> its factor.
+#: Decimal suffixes of a Kubernetes quantity and their factors.
 _SUFFIXES = {"n": "1e-9", "u": "1e-6", "m": "1e-3", "": "1", "k": "1e3", "M": "1e6", "G": "1e9", "T": "1e12"}
 _BINARY = {f"{letter}i": 1024**power for power, letter in enumerate("KMGTPE", 1)}
-#: Weights are written in millionths.
+#: Weights are rounded to millionths.
 _UNIT = Decimal("1e-6")
 
 
 def read_quantity(text: str | int | float) -> float:
-    """Return the number of a Kubernetes quantity.
+    """Return the value of a Kubernetes quantity.
 
     Raises
     ------
     InputError
-        It is none.
+        The text is not a quantity, or not finite.
     """
     words = str(text).strip()
     number = words.rstrip("numkKMGTPEi")
@@ -66,7 +66,7 @@ def read_quantity(text: str | int | float) -> float:
 
 
 def quantity_text(value: float) -> str:
-    """Return a number in a quantity's canonical form, to the millionth: the API server shows it as it was written."""
+    """Return a number as a canonical quantity, rounded to millionths: the API server shows it unchanged."""
     count, suffixes = int((Decimal(value) / _UNIT).to_integral_value()), ["u", "m", "", "k", "M"]
     while count and count % 1000 == 0 and len(suffixes) > 1:
         count, suffixes = count // 1000, suffixes[1:]
@@ -74,7 +74,7 @@ def quantity_text(value: float) -> str:
 
 
 class KueueClient:
-    """The ClusterQueues of one cohort."""
+    """A client for the ClusterQueues of one cohort."""
 
     def __init__(self, http: HttpClient, cohort: str) -> None:
         self.http, self.cohort = http, cohort
@@ -89,7 +89,7 @@ class KueueClient:
             raise InputError("the answer is no list of ClusterQueues", where=answer.url) from None
 
     def replace(self, queue: Mapping[str, Any]) -> None:
-        """Write a ClusterQueue, if it has not changed since it was read. Raises FileChanged."""
+        """Write a ClusterQueue. Raises FileChanged if it has changed since it was read."""
         name = queue["metadata"]["name"]
         try:
             self.http.request("PUT", f"{_PATH}/{quote(name, safe='')}", body=queue, repeatable=False)
@@ -101,13 +101,16 @@ class KueueClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedWeights(Prepared):
-    """Weights that are ready to be written: ClusterQueue -> the quantity's text (None: absent)."""
+    """Weights that are ready to be written: ClusterQueue -> text of the quantity (None: no weight)."""
 
     changes: Mapping[str, str | None]
 
 
 def _path(name: str) -> str:
-    """The queue of a ClusterQueue: dots of its name would be levels of the tree."""
+    """Return the queue path of a ClusterQueue.
+
+    Dots in its name are escaped, because they separate levels of the tree.
+    """
     return f"{ROOT}.{name.replace('.', '%2E')}"
 
 
@@ -130,7 +133,7 @@ def _checked_managed(values: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 @dataclass(slots=True)
 class KueueActuator(BaseActuator):
-    """The weights of a cohort's ClusterQueues. Values are the quantities' texts."""
+    """The actuator for the weights of a cohort's ClusterQueues. Values are texts of quantities."""
 
     store: KueueClient
     PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"baseline": _checked_values, "ours": _checked_managed}
@@ -144,7 +147,7 @@ class KueueActuator(BaseActuator):
     _recognise: Callable[[], None] = field(default=always, init=False)
 
     def read(self, *, words_lost: bool = False) -> list[Drift]:
-        """Read the weights: new ClusterQueues join the baseline, others' edits are found."""
+        """Read the weights, add new ClusterQueues to the baseline, and return changes by others."""
         self._queues = {_path(name): queue for name, queue in self._fetched().items()}
         stands, found = self._values(), list[Drift]()
         gone = sorted(self.baseline.keys() - stands.keys())
@@ -177,7 +180,7 @@ class KueueActuator(BaseActuator):
         self._queues = {}
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:
-        """Call this before weights are read or written."""
+        """Set a function that is called before weights are read or written."""
         self._recognise = recognise
 
     def _by_hand(self, share: Any) -> bool:
@@ -187,13 +190,13 @@ class KueueActuator(BaseActuator):
         return True
 
     def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:
-        return []  # weights go with any others
+        return []  # any weights may be combined
 
     def _own_refusals(self) -> tuple[str, ...]:
         return ()
 
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
-        """Nothing: any weight that is prepared is positive, which is all that Kueue asks for."""
+        """Return no problems: prepared weights are positive, which is Kueue's only condition."""
         return ()
 
     def configured_weights(self) -> dict[str, float]:
@@ -201,22 +204,22 @@ class KueueActuator(BaseActuator):
         return {path: entitlement(_weight(values[_SHARE])) for path, values in self.baseline.items()}
 
     def min_shares(self) -> dict[str, Resource]:
-        """None: nominal quotas are not written."""
+        """Return no minimum shares: nominal quotas are not written."""
         return {}
 
     def max_shares(self, capacity: Resource) -> dict[str, Resource]:
-        """None: borrowing limits are not written."""
+        """Return no maximum shares: borrowing limits are not written."""
         return {}
 
     def present(self) -> dict[str, float]:
-        """Return the weights as of the last `read`, whoever wrote them."""
+        """Return the weights as of the last `read`, including those that others wrote."""
         return {path: _weight(values[_SHARE]) for path, values in self._values().items()}
 
     def name_queues(self, leaves: Mapping[str, bool], now_s: float) -> None:
-        """Do nothing: Kueue creates no queues of its own accord."""
+        """Do nothing: Kueue does not create queues by itself."""
 
     def prepare(self, attributes: Attributes) -> PreparedWeights:
-        """Return the weights that are to be written."""
+        """Return the planned weights, ready to be written."""
         self.generation += 1
         wanted = {path: {_SHARE: quantity_text(weight)} for path, weight in attributes.weights.items()}
         more = {*attributes.min_shares, *attributes.max_shares, *attributes.scheduling_policies}
@@ -224,7 +227,7 @@ class KueueActuator(BaseActuator):
         return self._prepared({path: values for path, values in wanted.items() if path in self._queues}, problems)
 
     def original(self) -> PreparedWeights:
-        """Return the administrator's weights in place of the managed ones."""
+        """Return the administrator's weights, ready to replace the managed ones."""
         return self._prepared({}, ())
 
     def _prepared(self, wanted: Mapping[str, Values], problems: tuple[str, ...]) -> PreparedWeights:
@@ -237,7 +240,7 @@ class KueueActuator(BaseActuator):
         return PreparedWeights(_shown(before), _shown(after), in_force, (), problems, changes=changes)
 
     def write(self, prepared: Prepared, still: Callable[[], None] = always) -> None:
-        """Write the weights that differ, each unless somebody else changed its ClusterQueue since `read`."""
+        """Write the weights that differ. Raises FileChanged if a ClusterQueue has changed since `read`."""
         assert isinstance(prepared, PreparedWeights)
         self._recognise()
         still()
@@ -250,7 +253,7 @@ class KueueActuator(BaseActuator):
         self._settle()
 
     def write_groups(self, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
-        """Write what is prepared queue by queue; the queues that were refused, and why."""
+        """Write the weights queue by queue. Return the queues whose write was refused, with the reason."""
         assert isinstance(prepared, PreparedWeights)
         refused: dict[str, str] = {}
         for path, text in prepared.changes.items():
@@ -264,29 +267,29 @@ class KueueActuator(BaseActuator):
 
     @property
     def beside(self) -> ConfigStore | None:
-        """None: the sketch keeps no lease."""
+        """None: the sketch keeps no lease beside the weights."""
         return None
 
     def traps(self, client: KueueClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
-        """None is known."""
+        """Return no traps: none are known for Kueue."""
         return ()
 
     def forget_traps(self) -> None:
-        """Nothing: none is known."""
+        """Do nothing: there are no traps to forget."""
 
     def touch(self) -> None:
-        """Nothing: Kueue watches its objects."""
+        """Do nothing: Kueue watches its objects, so writes take effect without a signal."""
 
     def load(self, client: KueueClient) -> None:
-        """Nothing: Kueue watches its objects."""
+        """Do nothing: Kueue watches its objects, so writes take effect without a reload."""
 
     def in_force(self, client: KueueClient) -> dict[str, float]:
-        """Return the weights that the API server has."""
+        """Read the weights from the API server and return them."""
         self._stands()
         return self.present()
 
     def confirm(self, client: KueueClient, wanted: Mapping[str, float], *, timeout_s: float, every_s: float) -> None:
-        """Wait until the API server shows these weights. Raises NotEffective."""
+        """Wait until the API server shows these weights. Raises NotEffective after `timeout_s`."""
         end = time.monotonic() + timeout_s
         while True:
             has = self.in_force(client)
@@ -298,7 +301,7 @@ class KueueActuator(BaseActuator):
             time.sleep(every_s)
 
     def differences(self, client: KueueClient) -> dict[str, str]:
-        """Nothing: only weights are written."""
+        """Return no differences: nothing but weights is written."""
         return {}
 
 
@@ -307,7 +310,7 @@ def _shown(weights: Mapping[str, Any]) -> bytes:
 
 
 class KueueObserver:
-    """The looks of one controller at a cohort."""
+    """The observer of a cohort for one controller."""
 
     def __init__(self, client: KueueClient, context: ObserverContext) -> None:
         self.client, self.context = client, context
@@ -316,7 +319,8 @@ class KueueObserver:
         self.latest_end_ms, self.earliest_s = 0, None
         self.refused: dict[str, int] = {}
         self.skipped: dict[str, str] = {}
-        #: This run's counters begin at 0: to the accounts they are new applications.
+        #: Suffix of the application names in the accounts: the usage counters of each run start at 0, so every run is a
+        #: new application.
         self._run = f"{context.clock():.3f}"
         self._held: dict[str, Resource] = {}
         self._used: dict[str, list[float]] = {}
@@ -324,14 +328,14 @@ class KueueObserver:
         self._looked_s: float | None = None
 
     def check_cluster(self) -> None:
-        """Nothing: the API server's address is the cluster."""
+        """Do nothing: the address of the API server identifies the cluster."""
 
     def queues(self) -> Collection[str]:
-        """Ask which queues the cohort has."""
+        """Return the queues of the cohort, including the root."""
         return {ROOT, *map(_path, self.client.queues())}
 
     def look(self, actuator: Entitlements) -> Observed:
-        """Look at the cohort's ClusterQueues and bring the accounts up to now."""
+        """Poll the cohort's ClusterQueues, update the accounts, and return the observed state."""
         asked_s = self.context.clock()
         queues = self.client.queues()
         now_s = self.context.clock()
@@ -341,7 +345,8 @@ class KueueObserver:
         pending = {_path(name): int(_status(queue).get("pendingWorkloads") or 0) for name, queue in queues.items()}
         self._count(now_s, held, capacity)
         weights = actuator.configured_weights() | dict(self.context.settings.entitlements)
-        # How much is pending is not in a ClusterQueue: assumed is the whole cohort beside what it holds.
+        # A ClusterQueue does not show how much is pending: assume the capacity of the whole cohort on top of what it
+        # holds.
         demand = {path: amount + capacity if pending[path] else amount for path, amount in held.items()}
         total = _sum(demand.values())
         views = {ROOT: QueueView(ROOT, None, leaf=False, allocated=_sum(held.values()), demand=total)}
@@ -364,7 +369,7 @@ class KueueObserver:
         return Observed(snapshot, consumed, [path for path in held if views[path].demand.memory_mb > 0])
 
     def _count(self, now_s: float, held: Mapping[str, Resource], capacity: Resource) -> None:
-        """What was held at the last look is what was used since."""
+        """Add the usage since the last poll to the accounts, assuming that queues held the same amounts throughout."""
         gap_s = 0.0 if self._looked_s is None else max(now_s - self._looked_s, 0.0)
         for path, before in self._held.items():
             used = self._used.setdefault(path, [0.0, 0.0])
@@ -410,7 +415,7 @@ def _sum(amounts: Any) -> Resource:
 
 
 class Kueue:
-    """``actuator: kueue``. Settings: ``server`` (the API server, or `kubectl proxy`) and ``cohort``."""
+    """The extension ``actuator: kueue``. Settings: ``server`` (the API server, or `kubectl proxy`) and ``cohort``."""
 
     def _settings(self, settings: Mapping[str, Scalar]) -> tuple[str, str]:
         if settings.keys() != {"server", "cohort"} or not all(isinstance(v, str) and v for v in settings.values()):
@@ -419,7 +424,7 @@ class Kueue:
 
     @contextmanager
     def open_client(self, settings: Mapping[str, Scalar], options: HttpOptions) -> Iterator[KueueClient]:
-        """Open a connection to the API server."""
+        """Open a connection to the API server for as long as the context lasts."""
         server, cohort = self._settings(settings)
         http = HttpClient([server], options)
         try:
@@ -428,15 +433,15 @@ class Kueue:
             http.close()
 
     def open_actuator(self, settings: Mapping[str, Scalar], client: KueueClient, document: Document) -> KueueActuator:
-        """Open the actuator of the cohort."""
+        """Restore the actuator of the cohort from its stored document."""
         return KueueActuator.restored(client, document)
 
     def open_observer(self, client: KueueClient, context: ObserverContext) -> KueueObserver:
-        """Open the observer of the cohort."""
+        """Return an observer of the cohort."""
         return KueueObserver(client, context)
 
     def address(self, settings: Mapping[str, Scalar]) -> str:
-        """Return the API server and the cohort."""
+        """Return the cohort and the address of the API server, for messages."""
         server, cohort = self._settings(settings)
         return f"cohort {cohort} at {server}"
 

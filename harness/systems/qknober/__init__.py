@@ -1,4 +1,4 @@
-"""QKnober: a knob between fairness and efficiency with several resources (Tang et al.), and Tetris beside it."""
+"""QKnober, which trades fairness for efficiency with several resources (Tang et al.), and Tetris for comparison."""
 
 from harness.base.extensions import Extension
 

@@ -1,6 +1,6 @@
-"""QKnober on paper: the two stages for users without end, round by round for finite tasks, whole tasks at the end.
+"""QKnober on paper: both stages for unlimited demands, the rounds for finite tasks, and rounding to whole tasks.
 
-Paper, sections 5.2.1 (both stages), 6.1 (C1: finite tasks, C2: whole tasks).
+Paper: section 5.2.1 (both stages) and section 6.1 (C1: finite tasks, C2: whole tasks).
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from harness.systems.qknober.packing import pack
 def two_stages(
     directions: Sequence[Vector], weights: Sequence[Fraction], idle: Sequence[Fraction], rho: Fraction
 ) -> tuple[list[Fraction], Fraction]:
-    """s_i / w_i of users without end who share ``idle`` (fractions of the capacities), and the fair part of it.
+    """Return s_i / w_i of users with unlimited demands who share ``idle``, and their fair part.
 
-    Stage one: rho of what DRF would give, the same for everybody (14). Stage two: the most efficient division of what
-    is left, users of one direction alike (15)-(17); of several the lexicographic max-min.
+    ``idle`` are fractions of the capacities. Stage one gives every user the same fair part: rho times what DRF would
+    give (14). Stage two divides the rest most efficiently, with equal gains for users of one direction of demand
+    (15)-(17); if several divisions are most efficient, it takes the lexicographic max-min of them.
     """
     m = len(idle)
     fair = rho * fair_level(directions, weights, idle)
@@ -44,10 +45,11 @@ def two_stages(
 
 
 def divide(scenario: VectorScenario, rho: Fraction | None, theta: Fraction | None, integral: bool) -> Division:
-    """The whole policy: the knob as rho, or as the theta that is wanted (None: rho counts).
+    """Divide the cluster by the whole policy. The knob is ``rho``; if ``theta`` is given, rho is computed from it.
 
-    Finite tasks (C1): all active users grow in proportion to the division of what is idle until one has all its tasks;
-    the rest starts anew with what is then idle. Dominant shares stay those of the whole cluster.
+    Finite tasks (C1): the idle resources are divided, and all active users grow in proportion to their parts until one
+    has all its tasks. The others then divide what is still idle in the same way. Dominant shares are always fractions
+    of the whole cluster. With ``integral``, the numbers of tasks are whole (C2).
     """
     directions = [scenario.direction(user) for user in scenario.users]
     weights = [user.weight for user in scenario.users]
@@ -93,10 +95,11 @@ def divide(scenario: VectorScenario, rho: Fraction | None, theta: Fraction | Non
 def whole_tasks(
     scenario: VectorScenario, tasks: Sequence[Fraction], fair_tasks: Sequence[Fraction]
 ) -> tuple[Fraction, ...]:
-    """Whole tasks (C2) from the divisible division: rounded, then one by one as Algorithm 1 has it.
+    """Round a division to whole tasks (C2), then add single tasks in the order of Algorithm 1.
 
-    While somebody's fair part is not reached: to the lowest s_i / w_i among those. Then to the task with the greatest
-    affinity to what is idle, ties to the lower s_i / w_i, then by name.
+    While users are below their fair parts, the next task goes to the one of them with the lowest s_i / w_i. After that
+    it goes to the user whose task has the greatest affinity to the idle resources; ties go to the lower s_i / w_i, then
+    by name.
     """
     filling = to_whole(scenario, tasks)
     candidates = [i for i in range(len(scenario.users)) if filling.fits(i)]

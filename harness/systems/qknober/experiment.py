@@ -1,7 +1,8 @@
-"""Experiments of ``kind: vectors``: users with tasks of several resources on servers, over knobs and numbers of users.
+"""The experiment type ``vectors``: users with tasks of several resources on servers, over knobs and numbers of users.
 
-QKnober's trace-driven simulation (section 7.3, Figs. 8 and 9) as run directories. The keys: docs/reference/vectors.md;
-what runs is harness.systems.qknober.simulator. Nothing here depends on the wall clock but ``wall_s`` and ``run.json``.
+It reproduces QKnober's trace-driven simulation (section 7.3, Figs. 8 and 9). docs/reference/vectors.md describes the
+keys; harness.systems.qknober.simulator runs the variants. Results are deterministic; only ``wall_s`` and ``run.json``
+depend on the wall clock.
 """
 
 from __future__ import annotations
@@ -26,16 +27,18 @@ from harness.results.comparison import Measure, shown
 from harness.systems.qknober.google import SHAPE, WHOLE, Part, Shape, read_trace, synthetic
 from harness.systems.qknober.simulator import RULES, UPDATE_S, WINDOW, VectorLoad, VectorRun, simulate
 
-#: The setting that is the knob of each policy that has one.
+#: The name of the setting that is a rule's knob, for each rule that has one.
 KNOBS = {"tetris": "f", "qknober": "rho"}
-#: Tetris' setting besides its knob: how much it minds the work that is left of a job (0: QKnober's short form).
+#: Tetris' other setting: the weight of a job's remaining work in the score of its tasks (0: Tetris as QKnober describes
+#: it).
 REMAINING = "remaining"
-#: Rule -> its settings: their values when nobody gives them, the most that they may be.
+#: The settings of each rule: name -> (default value, maximum).
 SETTINGS: dict[str, dict[str, tuple[float, int]]] = {
     "tetris": {KNOBS["tetris"]: (0.5, 1), REMAINING: (0.0, 1000)},
     "qknober": {KNOBS["qknober"]: (0.5, 1)},
 }
-#: A figure over other runs -> the policy and settings of the run whose makespan is divided by each run's.
+#: Metrics that compare runs: each divides the makespan of the run with this rule and these settings by a run's
+#: makespan.
 REFERENCES: dict[str, tuple[str, dict[str, float]]] = {
     "speedup_over_static": ("static", {}),
     "speedup_over_drf": ("drf", {}),
@@ -46,7 +49,7 @@ Users = Annotated[int, Field(ge=1, le=10_000)]
 Window = Annotated[int, Field(ge=1, le=1_000_000)] | Literal["all"]
 
 
-#: What is shown of runs, over the whole run and of each resource.
+#: Columns of the comparison: metrics of the whole run, then of each resource.
 MEASURES = (
     shown("makespan_s", digits=0),
     shown("speedup_over_static"),
@@ -65,18 +68,18 @@ MEASURES = (
 
 
 class VectorPolicySpec(PolicySpec):
-    """A rule with its knob, or with ``vary`` one for each of the listed knobs."""
+    """A rule with one value of its knob, or with ``vary`` one variant for each listed value."""
 
     vary: dict[str, Annotated[list[Scalar], Field(min_length=1, max_length=1000)]] = Field(default_factory=dict)
 
 
-#: The ends of a uniform distribution of something above 0.
+#: The ends of a uniform distribution of positive values.
 Range = Annotated[list[Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]], Field(min_length=2, max_length=2)]
 Sigma = Annotated[float, Field(ge=0, le=3, allow_inf_nan=False)]
 
 
 class VectorTasks(Strict):
-    """What a synthetic load assumes of its tasks (`harness.systems.qknober.google.Shape`)."""
+    """The assumptions of a synthetic load on its tasks (`harness.systems.qknober.google.Shape`)."""
 
     size: Range = Field(default_factory=lambda: list(SHAPE.size))
     """Demand of a task for each resource, least and most; the largest machine has 1. None given: 0.02 to 0.1."""
@@ -106,7 +109,7 @@ class VectorTasks(Strict):
         return self
 
     def shape(self) -> Shape:
-        """Return the assumptions as the generator takes them."""
+        """Return the assumptions in the form that the load generator takes."""
         given: dict[str, Any] = self.model_dump()
         for name, value in given.items():
             given[name] = tuple(value) if isinstance(value, list) else value
@@ -114,7 +117,7 @@ class VectorTasks(Strict):
 
 
 class VectorExperiment(Strict):
-    """A synthetic load of the shape of Google's trace (or the ``trace`` itself), rule by rule."""
+    """``kind: vectors``: a load like Google's trace (synthetic, or the ``trace`` itself) under each rule."""
 
     kind: Literal["vectors"]
     """`vectors`."""
@@ -175,17 +178,20 @@ class VectorVariant(KindVariant):
 
 @dataclass(frozen=True, slots=True)
 class LoadedVectors(Loaded):
-    """An experiment of vectors; ``trace``: the folder of Google's, None for a synthetic load."""
+    """A loaded experiment. ``trace`` is the folder of Google's trace, or None for a synthetic load."""
 
     trace: Path | None
 
 
-#: A rule, and its settings: the knob always, what is left only where it counts.
+#: A rule and its settings. The knob is always included, ``remaining`` only if it is not 0.
 Use = tuple[str, tuple[tuple[str, float], ...]]
 
 
 def _use(policy: str, settings: Mapping[str, Any]) -> Use:
-    """A rule with its settings. CallError for a setting that it has not, or a value that is none."""
+    """Return a rule with its settings.
+
+    Raises CallError for an unknown rule or setting, or for a value that is out of range.
+    """
     if policy not in RULES:
         raise CallError(f"no rule {policy[:60]!r} for vectors", where="policy", hint=f"one of {', '.join(RULES)}")
     known = SETTINGS.get(policy, {})
@@ -198,7 +204,7 @@ def _use(policy: str, settings: Mapping[str, Any]) -> Use:
 
 
 def _number(key: str, value: Any, most: int) -> float:
-    """A setting's value, from 0 to ``most``."""
+    """Return a setting's value as a number. Raises CallError if it is not between 0 and ``most``."""
     try:
         found = float(value)
     except (TypeError, ValueError):
@@ -221,16 +227,19 @@ def _uses(spec: VectorExperiment, document: YamlDocument) -> list[Use]:
 
 
 def _called(name: str) -> Use:
-    """What ``--policy`` names that the file lacks: a rule by itself, or with a knob (``tetris,f=0.2``)."""
+    """Return a rule that ``--policy`` names but the file lacks.
+
+    Alone (``tetris``) or with a knob (``tetris,f=0.2``).
+    """
     policy, *given = name.split(",")
     return _use(policy, {key: value for key, _, value in (setting.partition("=") for setting in given)})
 
 
 def load_trace(folder: Path, users: int, part: Part = WHOLE) -> VectorLoad:
-    """Load a part of the 2011 trace below a folder.
+    """Load a part of Google's 2011 trace from a folder.
 
-    Tables ``machine_events``, ``task_events`` and ``task_usage``, each with its parts ``*.csv`` or ``*.csv.gz``. Raises
-    InputError where one is missing.
+    The folder has the tables ``machine_events``, ``task_events`` and ``task_usage``, each a folder of ``*.csv`` or
+    ``*.csv.gz`` files. Raises InputError if one is missing.
     """
     parts: dict[str, list[Path]] = {}
     for table in ("machine_events", "task_events", "task_usage"):
@@ -241,7 +250,7 @@ def load_trace(folder: Path, users: int, part: Part = WHOLE) -> VectorLoad:
     return read_trace(parts["machine_events"][0], parts["task_events"], parts["task_usage"], users=users, part=part)
 
 
-#: Both kinds of load, kept for the next run of the same one.
+#: Both load functions with a cache of one load, because successive runs often use the same one.
 _trace_of, _synthetic_of = lru_cache(maxsize=1)(load_trace), lru_cache(maxsize=1)(synthetic)
 
 
@@ -257,7 +266,7 @@ def _load_of(experiment: LoadedVectors, users: int, seed: int) -> VectorLoad:
             uneven=spec.uneven,
             shape=spec.tasks.shape(),
         )
-    # The defaults are the synthetic load's: of a trace, all that the file does not cut.
+    # The defaults of machines and hours are for synthetic loads. A trace is used completely unless the file sets them.
     given = spec.model_fields_set
     machines = spec.machines if "machines" in given else None
     hours = spec.hours if "hours" in given else None
@@ -265,7 +274,7 @@ def _load_of(experiment: LoadedVectors, users: int, seed: int) -> VectorLoad:
 
 
 def summarised(load: VectorLoad, variant: VectorVariant, run: VectorRun) -> dict[str, Any]:
-    """One run's summary (``speedup_over_static`` comes when all have run)."""
+    """Return one run's summary. `Vectors.beside` adds the figures that need other runs."""
     m = load.demand.shape[1]
     names = RESOURCES[:m]
     contended = run.samples[run.samples[:, m + 2] > 0]
@@ -278,7 +287,8 @@ def summarised(load: VectorLoad, variant: VectorVariant, run: VectorRun) -> dict
         "utilisation": {name: round(x, 6) for name, x in zip(names, run.utilisation, strict=True)},
         "utilisation_while_submitted": {name: round(x, 6) for name, x in zip(names, run.busy, strict=True)},
         "soft_fairness": round(run.soft_fairness, 6),
-        # Eq. (12) and Theorem 1 bound the largest difference: a mean over time is not what theta bounds.
+        # Eq. (12) and Theorem 1 bound the largest difference, not its mean over time, so a high percentile is reported
+        # too.
         "soft_fairness_p95": round(float(np.percentile(contended[:, m], 95)), 6) if len(contended) else 0.0,
         **({"theta": round(run.estimated_soft_fairness, 6)} if variant.policy == "qknober" else {}),
         "users": len(load.weights),
@@ -292,7 +302,10 @@ def summarised(load: VectorLoad, variant: VectorVariant, run: VectorRun) -> dict
 
 
 def _tables(load: VectorLoad, run: VectorRun) -> dict[str, pd.DataFrame]:
-    """``allocations.parquet``: the whole by sample; ``users.parquet``: each user's tasks."""
+    """Return the tables of a run.
+
+    The cluster per sample (``allocations.parquet``) and the users (``users.parquet``).
+    """
     m = load.demand.shape[1]
     table = pd.DataFrame({"time_s": run.sample_s})
     for k, name in enumerate(RESOURCES[:m]):
@@ -320,7 +333,7 @@ def _tables(load: VectorLoad, run: VectorRun) -> dict[str, pd.DataFrame]:
 
 
 class Vectors(Kind):
-    """Several resources on servers (QKnober; docs/reference/vectors.md)."""
+    """The experiment type ``vectors``: several resources on servers (QKnober; docs/reference/vectors.md)."""
 
     name = "vectors"
     compiles = True
@@ -343,7 +356,8 @@ class Vectors(Kind):
                 says = "is of a trace" if key == "start_h" else "is of a synthetic load"
                 raise InputError(f"{key} {says}", where=document.where((key,)), hint=f"drop {key}, or trace")
         _uses(spec, document)
-        # With what there was before it could be chosen, an experiment is what it was.
+        # Keys with their default values do not enter the hash, so that experiments from before these keys keep their
+        # hashes.
         usual = {"window": WINDOW, "update_s": UPDATE_S, "load_at_users": None}
         left_out = {"seed", "policies", *(key for key, value in usual.items() if getattr(spec, key) == value)}
         digest = hash_of(spec.model_dump(mode="json", exclude=left_out))
@@ -382,10 +396,10 @@ class Vectors(Kind):
         return Computed(summarised(load, variant, result), _tables(load, result))
 
     def beside(self, experiment: LoadedVectors, ended: Sequence[Ended]) -> None:
-        """Makespans of other runs over each run's, with the same users, window and seed.
+        """Add the makespans of reference runs divided by each run's, with the same users, window and seed.
 
-        Over static partitioning (Figs. 7a and 9), DRF, and QKnober at knob 1 (Fig. 8). A seed draws one load for all
-        of them, so their means over seeds are of pairs.
+        The references are static partitioning (Figs. 7a and 9), DRF, and QKnober at knob 1 (Fig. 8). All runs with one
+        seed have the same load, so a mean over seeds is a mean of paired comparisons.
         """
         for name, (policy, settings) in REFERENCES.items():
             reference = {

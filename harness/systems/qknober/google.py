@@ -1,8 +1,8 @@
-"""Loads for the vector simulator: Google's 2011 cluster trace, read strictly, and a synthetic one of the same shape.
+"""Loads of the vector simulator: Google's 2011 cluster trace, read strictly, and a similar synthetic load.
 
-The trace (clusterdata-2011-2) has no header; columns as its schema.csv names them. Times are microseconds, requests
-are fractions of the largest machine. QKnober section 7.3 takes the first users by name, a task's length from its
-first to its last interval in task_usage, and its start as its submission.
+The trace (clusterdata-2011-2) has no header; its schema.csv names the columns. Times are in microseconds, requests are
+fractions of the largest machine. As in QKnober section 7.3, the first users by name are taken; a task lasts from the
+beginning of its first to the end of its last interval in task_usage, and is submitted when it starts.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from harness.systems.qknober.simulator import VectorLoad
 TASK_EVENTS, TASK_USAGE, MACHINE_EVENTS = 13, 20, 6
 _SUBMIT = 0
 _ADD, _REMOVE = 0, 1
-#: Times of the trace: before its beginning, and after its end.
+#: The time that the trace uses for events after its end.
 _OUTSIDE_US = 2**63 - 1
-#: Why a task of the chosen users is not in the load; and the users of whom no task is.
+#: Reasons why tasks (or machines) are not in the load, and the name of the count of users without any task in it.
 NO_USAGE, OUTSIDE_PART = "tasks without recorded usage", "tasks outside the chosen part"
 NO_REQUEST, TOO_LARGE = "tasks that ask for nothing", "tasks larger than any machine"
 NO_CAPACITY = "machines without a capacity"
@@ -37,7 +37,10 @@ USERS = "users without a task in the load"
 
 
 def rows(path: Path, columns: int) -> Iterator[tuple[int, list[str]]]:
-    """(line, fields) of a table of the trace (``.csv`` or ``.csv.gz``). InputError for a line with other columns."""
+    """Yield (line number, fields) of a table of the trace (``.csv`` or ``.csv.gz``).
+
+    Raises InputError for a line with another number of columns.
+    """
     try:
         with (
             open_whole(path) as stored,
@@ -77,9 +80,10 @@ def _whole(path: Path, line: int, text: str, what: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which part of a trace: so many of its machines, drawn by the seed, and the tasks that begin in a window.
+    """A part of a trace: some of its machines, drawn by the seed, and the tasks that begin in a time window.
 
-    ``machines``: None for all. ``start_h``: hours after the first user's first task; ``hours``: None until the end.
+    ``machines`` is their number (None: all). ``start_h`` is the beginning of the window in hours after the first task
+    of the chosen users; ``hours`` is its length (None: until the end).
     """
 
     machines: int | None = None
@@ -100,11 +104,14 @@ def read_trace(
     disk: float = 0.52,
     part: Part = WHOLE,
 ) -> VectorLoad:
-    """The tasks of the first ``users`` users (by name, as the paper sorts them) with CPU, memory and disk.
+    """Return the tasks of the first ``users`` users with their CPU, memory and disk.
 
-    Machines are those that the trace adds at its beginning. Its machine_events have no disk capacity: every machine
-    gets ``disk`` (the paper's 520.0 units over 1,000 machines). Tasks that ask for nothing, or for more than any has,
-    are left out; so are those without usage and those outside the ``part``. The load counts them (``left_out``).
+    Users are sorted by name as in the paper.
+
+    Machines are those that the trace adds at time 0. Its machine_events have no disk capacity, so every machine gets
+    ``disk`` (the paper's 520.0 units over 1,000 machines). Tasks that request nothing, tasks larger than every machine,
+    tasks without usage, and tasks outside the ``part`` are left out; ``left_out`` of the load counts them. Raises
+    InputError for damaged tables or an empty load.
     """
     machines: dict[str, tuple[float, float]] = {}
     without_capacity = 0
@@ -196,7 +203,7 @@ def read_trace(
     )
 
 
-#: Machine shapes (CPU, memory) of the 2011 trace and how many of 12,583 there are (Reiss et al. 2012, Table 1).
+#: Machine shapes of the 2011 trace: CPU, memory, and their number among 12,583 machines (Reiss et al. 2012, Table 1).
 SHAPES = (
     (0.50, 0.50, 6732),
     (0.50, 0.25, 3863),
@@ -209,19 +216,20 @@ SHAPES = (
     (1.00, 0.50, 3),
     (0.50, 0.06, 1),
 )
-#: QKnober section 7.3.1: units of 1,000 machines.
+#: Total CPU, memory and disk of 1,000 machines, in the trace's units (QKnober section 7.3.1).
 TOTALS = (527.5, 513.2, 520.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a synthetic load assumes of its tasks. Every value is an assumption: QKnober prints none of them.
+    """The assumptions of a synthetic load on its tasks. QKnober publishes none of these values.
 
-    Pairs are the ends of a uniform distribution. ``size``: of each resource, in the trace's units (the largest machine
-    has 1). ``drawn``: who draws it, each job (a user's demands are diverse, QKnober C2) or each user once for all its
-    jobs. ``heavy``: a factor on one resource, drawn with the size; None for none. ``spread``: sigma of a job's demand
-    around its size. ``mean_s``: a user's mean task duration; ``spread_s``: sigma of durations around it.
-    ``median_tasks``, ``tasks_sigma``, ``most_tasks``: how many tasks a job has.
+    Pairs are the ends of a uniform distribution. ``size`` is the demand for each resource in the trace's units (the
+    largest machine has 1). ``drawn`` says whether the size is drawn for each job (demands within a user are diverse,
+    QKnober C2) or once per user for all its jobs. ``heavy`` is a factor on one random resource, drawn with the size
+    (None: no factor). ``spread`` is the sigma of a job's demand around its size. ``mean_s`` is a user's mean task
+    duration in seconds, ``spread_s`` the sigma of durations around it. ``median_tasks``, ``tasks_sigma`` and
+    ``most_tasks`` describe the number of tasks of a job (log-normal, with a maximum).
     """
 
     size: tuple[float, float] = (0.02, 0.10)
@@ -248,12 +256,13 @@ def synthetic(
     uneven: float = 0.5,
     shape: Shape = SHAPE,
 ) -> VectorLoad:
-    """SYNTHETIC, not Google's data: a load of the same shape, for where the trace is not at hand.
+    """Return a SYNTHETIC load, not Google's data: it resembles the trace and needs no files.
 
-    Machines have the trace's shapes in its proportions, scaled to the paper's totals (disk: the same on each). Users
-    have equal weights; their work is uneven (log-normal, sigma ``uneven``; 0: all the same). Jobs of like tasks come
-    at random over the hours; durations are scaled so that the scarcest resource is asked for ``load`` times what the
-    machines have in that time. The figures besides the machines and the totals are assumptions (`Shape`).
+    Machines have the trace's shapes in the trace's proportions, scaled to the paper's totals; all have the same disk.
+    Users have equal weights and different amounts of work (log-normal with sigma ``uneven``; 0: equal amounts). Jobs
+    arrive at random during the ``hours``; all tasks of a job have the same demand. Durations are scaled so that the
+    total demand for the scarcest resource is ``load`` times its capacity over that time. All figures except machines
+    and totals are assumptions (`Shape`).
     """
     rng = np.random.default_rng([seed, users])
     shares = np.array([count for _, _, count in SHAPES], float)

@@ -1,17 +1,17 @@
-"""The efficiency-oriented stage of QKnober (paper, section 5.2.1, (15)-(17)): the linear program, solved exactly.
+"""The efficiency-oriented stage of QKnober (paper, section 5.2.1, (15)-(17)): an exact linear program.
 
-    maximise    sum over g of z_g * (sum over k of B_gk)
-    subject to  sum over g of z_g * B_gk <= h_k  for every resource k,   z >= 0
+    maximise    sum over g of z_g * (sum over k of B_gk) subject to  sum over g of z_g * B_gk <= h_k  for every resource
+    k,   z >= 0
 
-A column g is a direction of demand: all users of one direction, who by (16) advance together. B_g is what they use
-(fractions of the capacities) when each has gained 1 in s_i / w_i, h the idle fractions. The program is degenerate
-(three directions in two resources already have several optima), so among its optima the lexicographic max-min of z is
-taken: the least z as large as can be, then the next, and so on.
+A column g stands for all users with one direction of demand; by (16) they advance together. B_g is what they use
+(fractions of the capacities) per gain of 1 in s_i / w_i of each. h are the idle fractions. The program is degenerate:
+three directions in two resources already have several optima. Of these the lexicographic max-min of z is taken, which
+makes the smallest z as large as possible, then the next smallest, and so on.
 
-How: the common level t of all columns that still rise is a column of its own, and a simplex method with few rows and a
-pair of objectives (efficiency, then t) finds the level; a column whose reduced costs are negative at that optimum is
-zero above t in every optimum, and stays at t. Those that stay lie off a face of the cone of directions, so that at
-most as many rounds follow as there are resources, and one.
+Method: the common level t of all columns that can still rise is an extra column. A simplex method with one row per
+resource and a pair of objectives (efficiency, then t) finds the level. A column with negative reduced cost at that
+optimum cannot rise above t in any optimum, so it stays at t; the other columns continue in the next round. The columns
+that stay lie outside a face of the cone of directions, so there are at most one more rounds than resources.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from fractions import Fraction
 
 Row = list[Fraction]
 
-#: A pivot that moves nothing is followed by the rule that cannot cycle.
+#: Pivot rules. After a degenerate pivot (a step of length 0) Bland's rule _FIRST is used, because it cannot cycle.
 _STEEPEST, _FIRST = 0, 1
 _ZERO = Fraction(0)
 
 
 def pack(columns: Sequence[Sequence[Fraction]], idle: Sequence[Fraction]) -> list[Fraction]:
-    """The lexicographic max-min optimum z, one per column. Exact for fractions.
+    """Return the lexicographic max-min optimum z, one value per column. The result is exact for fractions.
 
-    ``columns``: n directions of m figures, at least 0 and each with one above 0. ``idle``: m figures, at least 0.
+    ``columns`` are n directions with m values each, all at least 0 and one above 0. ``idle`` has m values, at least 0.
     """
     levels = [Fraction(0)] * len(columns)
     rising = list(range(len(columns)))
@@ -47,10 +47,10 @@ def pack(columns: Sequence[Sequence[Fraction]], idle: Sequence[Fraction]) -> lis
 def _raise(
     columns: Sequence[Sequence[Fraction]], rising: list[int], idle: Sequence[Fraction]
 ) -> tuple[Fraction, list[int]]:
-    """The highest common level of the columns that rise at full efficiency, and those that can go no higher."""
+    """Return the highest common level of the rising columns at full efficiency, and the columns that stop there."""
     m = len(idle)
     together = [sum((columns[g][k] for g in rising), Fraction(0)) for k in range(m)]
-    # Columns: those that rise, then t, then the slacks. Costs are pairs: efficiency, level.
+    # Columns of the table: the rising ones, then t, then the slacks. Costs are pairs: efficiency, level.
     table = [list(columns[g]) for g in rising] + [together]
     gains = [sum(column, Fraction(0)) for column in table]
     t = len(rising)
@@ -78,7 +78,7 @@ def _raise(
 
 
 def _prices(basis: list[int], inverse: list[Row], gains: Row, t: int) -> tuple[Row, Row]:
-    """The dual prices of both objectives."""
+    """Return the dual prices of both objectives."""
     m = len(basis)
     first, second = [Fraction(0)] * m, [Fraction(0)] * m
     for i, member in enumerate(basis):
@@ -118,7 +118,10 @@ def _entering(
 
 
 def _leaving(amounts: Row, column: Row, basis: list[int]) -> tuple[int, bool]:
-    """The row that reaches 0 first (of equals the member with the smallest index), and whether anything moves."""
+    """Return the row that reaches 0 first (ties.
+
+    Smallest index of its member), and whether the step is longer than 0.
+    """
     best: tuple[Fraction, int] | None = None
     row = -1
     for i, step in enumerate(column):
@@ -126,7 +129,7 @@ def _leaving(amounts: Row, column: Row, basis: list[int]) -> tuple[int, bool]:
             ratio = (amounts[i] / step, basis[i])
             if best is None or ratio < best:
                 best, row = ratio, i
-    # Every column uses something, so that it is bounded by some row.
+    # Every column uses some resource, so some row bounds it.
     assert best is not None
     return row, best[0] > 0
 

@@ -1,4 +1,4 @@
-"""The page of several resources on servers (QKnober, section 7.3): over the knob, over users, over time."""
+"""The report page of ``kind: vectors`` (QKnober, section 7.3): charts over the knob, over users and over time."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from harness.report.tools import bars, first_seed, tables_of
 from harness.report.variants import Variant, number_at, variants_of
 from harness.systems.qknober.experiment import KNOBS, MEASURES
 
-#: The order in which the paper has them, slowest first.
+#: The paper's order of the rules, slowest first.
 ORDER = ("static", "drf", "tetris", "qknober")
-#: Two speed-ups that are nearer to each other count as equal.
+#: Two makespans count as equal if they differ by at most this fraction.
 EQUAL = 0.001
 SOURCES: tuple[tuple[str, str], ...] = (
     (
@@ -47,7 +47,7 @@ SOURCES: tuple[tuple[str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A variant with its place: rule, knob, number of users."""
+    """A variant with the values by which charts order it: rule, knob, number of users."""
 
     variant: Variant
     policy: str
@@ -57,22 +57,22 @@ class Placed:
 
     @property
     def rule(self) -> str:
-        """The rule with its settings, as a curve over users is called."""
+        """The label of a curve over users: the rule with all its settings."""
         knob = self.policy if self.knob is None else f"{self.policy}, {KNOBS[self.policy]} = {self.knob:g}"
         return f"{knob}, remaining = {self.remaining:g}" if self.remaining else knob
 
     @property
     def kind(self) -> str:
-        """The rule without its knob, as a curve over the knob is called."""
+        """The label of a curve over the knob: the rule without its knob."""
         return f"{self.policy}, remaining = {self.remaining:g}" if self.remaining else self.policy
 
     def mean(self, *keys: str) -> float | None:
-        """Return the mean of a figure over the variant's runs; None if unknown."""
+        """Return the mean of a figure over the variant's runs, or None if it is unknown."""
         return self.variant.mean(*keys)
 
 
 def placed(runs: Sequence[Run]) -> list[Placed]:
-    """The variants: users ascending, rules in the paper's order, knobs ascending."""
+    """Return the variants sorted by number of users, then by the paper's order of rules, then by knob."""
     found = []
     for variant in variants_of(runs):
         run = variant.runs[0]
@@ -86,7 +86,11 @@ def placed(runs: Sequence[Run]) -> list[Placed]:
 
 
 def _telling(all_placed: Sequence[Placed]) -> list[Placed]:
-    """What is drawn over time: the fewest users, and of each rule with a knob the least, a middle and the greatest."""
+    """Return the variants for the charts over time.
+
+    These have the smallest number of users and, of each rule with many knobs, the smallest, a middle and the largest
+    knob.
+    """
     fewest = [p for p in all_placed if p.users == all_placed[0].users]
     found = []
     for kind in dict.fromkeys(p.kind for p in fewest):
@@ -100,7 +104,7 @@ def _resources(runs: Sequence[Run]) -> list[str]:
 
 
 def content(runs: Sequence[Run]) -> Content:
-    """The page of ``kind: vectors``."""
+    """Return the report page of ``kind: vectors``."""
     all_placed, resources = placed(runs), _resources(runs)
     variants = [p.variant for p in all_placed]
     tables = tables_of("Each rule over the whole run", "rule", variants, MEASURES)
@@ -122,7 +126,10 @@ def _curve(points: Sequence[tuple[float, float | None]]) -> Curve | None:
 
 
 def _knob_groups(all_placed: Sequence[Placed]) -> list[Group]:
-    """Fig. 8: speed-up over the knob 1, soft fairness measured and estimated."""
+    """Return the charts of Fig.
+
+    8: speed-up over QKnober at knob 1, and measured and estimated soft fairness, by knob.
+    """
     charts: list[LineChart] = []
     names: dict[str, int] = {}
     of: dict[tuple[str, int], list[Placed]] = {}
@@ -163,7 +170,7 @@ def _knob_groups(all_placed: Sequence[Placed]) -> list[Group]:
 
 
 def _user_groups(all_placed: Sequence[Placed]) -> list[Group]:
-    """Fig. 9: speed-up over static partitioning, soft fairness, over the number of users."""
+    """Return the charts of Fig. 9: speed-up over static partitioning, soft fairness and wait, by number of users."""
     rules = list(dict.fromkeys(p.rule for p in all_placed))
     charts = []
     for title, label, key, levels in (
@@ -193,7 +200,7 @@ def _user_groups(all_placed: Sequence[Placed]) -> list[Group]:
 
 
 def _utilisation_groups(all_placed: Sequence[Placed], resources: Sequence[str]) -> list[Group]:
-    """Figs. 7b and 7c: mean utilisation of each resource."""
+    """Return the charts of Figs. 7b and 7c: mean utilisation of each resource."""
     charts, legend = [], Legend([])
     for users in dict.fromkeys(p.users for p in all_placed):
         own = [p.variant for p in _telling([p for p in all_placed if p.users == users])]
@@ -294,7 +301,7 @@ def _order(runs: Sequence[Run]) -> Finding | None:
         return None
     knob = min(knobs, key=lambda k: abs((k or 0.0) - 0.2))
     for users in dict.fromkeys(p.users for p in all_placed):
-        # The paper's Tetris minds no remaining work.
+        # In the paper Tetris does not weigh remaining work.
         here = [p for p in all_placed if p.users == users and p.knob in (None, knob) and not p.remaining]
         own = {p.policy: p.mean("makespan_s") for p in here}
         times = [(name, own[name]) for name in ORDER if own.get(name)]
@@ -330,5 +337,5 @@ def _trend(runs: Sequence[Run]) -> Iterator[Case]:
 
 
 def findings(runs: Sequence[Run]) -> list[Finding]:
-    """Section 7.3: what the knob trades, the order of the rules, the trend over users."""
+    """Return the findings of section 7.3: the trade-off of the knob, the order of the rules, the trend over users."""
     return find(runs, (_trade, _order, _trend))

@@ -1,4 +1,4 @@
-"""``qknober``: as efficient as can be while a part rho of fairness is kept (Tang, Yu, Li: QKnober)."""
+"""``qknober``: most efficient division subject to a fraction rho of every fair share (Tang, Yu, Li: QKnober)."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ class QknoberSettings:
 
 
 class Qknober(Policy):
-    """QKnober in two stages: rho of everybody's DRF share, then the most efficient division of what is left.
+    """QKnober in two stages: each leaf queue gets rho times its DRF share; the rest is divided most efficiently.
 
-    Inside the scheduler (Algorithm 1): as long as a demanding leaf is below the fair part, the lowest s_i / w_i first;
-    else the leaf that is furthest below what both stages give it. From outside: weights in proportion to what both
-    stages give under ``drf``. Leaves are users; w_i is a leaf's part of the cluster, level by level.
+    In a scheduler (Algorithm 1): while a leaf with demand is below its fair part, the leaf with the lowest s_i / w_i is
+    served first; otherwise the leaf that is furthest below its result of both stages. On a cluster: weights in
+    proportion to the result of both stages, under the scheduling policy ``drf``. Leaves are the paper's users; w_i is a
+    leaf's entitled part of the cluster, the product over the levels of the queue tree.
     """
 
     name = "qknober"
@@ -57,7 +58,7 @@ class Qknober(Policy):
             )
 
     def knob(self) -> Fraction | None:
-        """Return the knob rho; None where it follows from theta."""
+        """Return the knob rho, or None if it is computed from theta."""
         return self.exact.get("rho", RHO_AT_FIRST) if self.settings.theta is None else None
 
     def divide(self, scenario: VectorScenario) -> Division:
@@ -66,10 +67,10 @@ class Qknober(Policy):
         return divide(scenario, rho, self.exact.get("theta"), self.settings.integral)
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        """Divide the cluster as if every queue that wants something had tasks without end.
+        """Divide the cluster as if every queue with any demand had unlimited demand.
 
-        A queue whose demand is small now must not lose its weight for what comes before the next plan. The scheduler
-        hands on what it does not use.
+        A queue with a small demand now must keep its weight for tasks that arrive before the next plan. The scheduler
+        gives what the queue does not use to others.
         """
         tree = tree_of(snapshot)
         order = Order(measure="keys", flat=True)
@@ -77,7 +78,7 @@ class Qknober(Policy):
             return Plan(order=order)
         known, directions, entitled = self._users(tree, snapshot)
         shares = [0.0] * len(tree.names)
-        # A queue without demand has no direction: the level of the others, by its entitlement.
+        # A queue without demand has no direction. It gets the mean level of the others times its entitlement.
         level = 1.0
         if known:
             levels, fair = targets(directions, entitled, [math.inf] * len(known), self._knob(directions, entitled))
@@ -100,10 +101,10 @@ class Qknober(Policy):
         )
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
-        """Return the keys of Algorithm 1.
+        """Return the keys of Algorithm 1; the lowest key is served first.
 
-        Below its fair part a leaf's key is s_i / w_i, below 1 times its entitlement's inverse; above it comes after all
-        of those, by s_i over what both stages give it.
+        The key of a leaf below its fair part is s_i / w_i. The keys of other leaves are larger than all of these, in
+        the order of s_i / w_i divided by the leaf's result of both stages.
         """
         tree = tree_of(snapshot)
         known, directions, entitled = self._users(tree, snapshot)
@@ -116,7 +117,7 @@ class Qknober(Policy):
         found = {}
         for view, w, target, part in zip(queues, entitled, wanted, fair, strict=True):
             level = view.allocated.dominant_share(capacity) / w
-            # The highest level that can be below a fair part is 1 / w: all of the cluster.
+            # s_i is at most 1, so a level below a fair part is at most 1 / w_i.
             after = 2.0 / min(entitled)
             found[view.name] = level if level < part else after + (level / target if target > 0 else after + level)
         return found
@@ -127,7 +128,7 @@ class Qknober(Policy):
         return float(self.exact.get("rho", RHO_AT_FIRST))
 
     def _users(self, tree: Tree, snapshot: Snapshot) -> tuple[list[int], list[Direction], list[float]]:
-        """Leaves that hold or want something, by index; their mean directions of demand (C2) and entitlements."""
+        """Return the leaves that hold or want resources, their directions of mean demand (C2) and entitlements."""
         capacity = snapshot.capacity
         if capacity.memory_mb <= 0 or capacity.vcores <= 0:
             return [], [], []
@@ -149,10 +150,12 @@ class Qknober(Policy):
 
 
 def mean_demand(queue: QueueView, idle: Resource) -> tuple[float, float]:
-    """In proportion to a queue's mean demand: what runs, and of what is pending as much as fills the idle space (C2).
+    """Return a vector (memory, vcores) in proportion to a queue's mean demand (C2).
 
-    The paper counts pending tasks in their order until the cluster is full; a snapshot has their sum, of which the same
-    part is taken. At least one container's worth, so that a full cluster still learns what a new queue is like.
+    It is the allocated resources plus the fraction of the pending ones that fits into the idle resources. The paper
+    counts pending tasks in their order until the cluster is full; a snapshot has only their sum, so a fraction of that
+    is taken. At least one container's worth is counted, so that a new queue's demand is known even if the cluster is
+    full.
     """
     pending_x = max(0, queue.demand.memory_mb - queue.allocated.memory_mb)
     pending_y = max(0, queue.demand.vcores - queue.allocated.vcores)

@@ -1,21 +1,26 @@
-"""A small simulator of its own: tasks of several resources on servers of different sizes, placed by affinity.
+"""Simulator of tasks with several resources on servers of different sizes, placed by affinity.
 
-QKnober's section 6.1 (C1 to C3) and Algorithm 1 choose a *task for a server*: which task is best depends on what is
-idle on that one server. The Fair Scheduler orders queues before it looks at a node, so its engine cannot say that, and
-it knows two resources. Here there are servers, users, tasks with any number of resources, and four rules:
+QKnober's section 6.1 (C1 to C3) and Algorithm 1 choose a *task for a server*: which task is best depends on the idle
+resources of that server. The Fair Scheduler orders queues before it considers a node, and it has two resources, so the
+YARN simulator cannot express this. This simulator has servers, users, tasks with any number of resources, and four
+rules:
 
-``static``    a user may hold its own part of every resource, no more;
-``drf``       the user with the lowest s_i / w_i that has a task which fits; of its tasks the oldest;
-``tetris``    of the first 1 - f of all pending tasks, users by s_i / w_i, the one with the greatest affinity, as
-              QKnober tells it, or the greatest affinity less epsilon times the work left of its job (Grandl 2014);
-``qknober``   as long as the lowest s_i / w_i is below rho * s_i^max / w_i, that user's task with the greatest affinity;
-              else the task of any user with the greatest affinity. s^max by eq. (11) every ``update_s`` (MDRS updater)
-              from each user's mean demand: what runs, and pending tasks in order until the idle space is full (C2).
+``static``    a user may hold at most its own part of every resource;
+``drf``       the user with the lowest s_i / w_i that has a fitting task; of its tasks the oldest;
+``tetris``    users are sorted by s_i / w_i, and the first 1 - f of all pending tasks compete; of these the task with
+the
+              greatest affinity (as QKnober describes Tetris), or with the greatest affinity minus epsilon times the
+              remaining work of its job (Grandl 2014);
+``qknober``   while the lowest s_i / w_i is below rho * s_i^max / w_i, that user's task with the greatest affinity;
+              otherwise the task of any user with the greatest affinity. The MDRS updater computes s^max by eq. (11)
+              every ``update_s`` seconds from each user's mean demand: running tasks, and pending tasks in order until
+              the idle resources are used up (C2).
 
-Affinity is the dot product of demand and the server's idle resources, as fractions of the cluster. Every user shows its
-``window`` oldest pending tasks (C3: all of them). A server is filled when a task on it has ended, and a new task goes
-to the server with the greatest affinity (static, drf: the first on which it fits). Where tasks of several users are new
-at one instant, they are given out one at a time, the user of each by the rule. Deterministic; whole milliseconds.
+Affinity is the dot product of a demand and the server's idle resources, as fractions of the cluster. Every user offers
+its ``window`` oldest pending tasks (C3: all of them). When a task ends, its server is filled; a new task goes to the
+server with the greatest affinity (static, drf: the first on which it fits). If tasks of several users arrive at one
+instant, they are placed one at a time, and the rule chooses the user of each. The simulation is deterministic, in whole
+milliseconds.
 """
 
 from __future__ import annotations
@@ -31,7 +36,7 @@ from harness.systems.qknober.simulator_loop import RULES, WINDOW, run_loop
 
 __all__ = ["RULES", "UPDATE_S", "WINDOW", "VectorLoad", "VectorRun", "simulate"]
 
-#: How often s^max is found anew, where nothing else is said; QKnober names no interval.
+#: Default interval between updates of s^max, s; QKnober states none.
 UPDATE_S = 60.0
 
 Floats = npt.NDArray[np.float64]
@@ -40,11 +45,13 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class VectorLoad:
-    """Servers (count x resources) and tasks in order of submission: user, submission, duration, demand (x resources).
+    """Servers (count x resources), and tasks in the order of submission.
 
-    ``weights`` by user, above 0. Amounts are in the trace's units, times in milliseconds. ``job`` by task, from 0;
-    None: the tasks that a user submits at one instant are a job. ``left_out``: tasks of the original that are not in
-    it, by reason, and users of whom no task is.
+    User, submission, duration, demand (x resources).
+
+    ``weights`` are positive, one per user. Amounts are in the trace's units, times in milliseconds. ``job`` is the job
+    number of each task, from 0; None: the tasks that a user submits at one instant are one job. ``left_out`` counts the
+    tasks of the trace that are not in the load, by reason, and the users without any task in it.
     """
 
     servers: Floats
@@ -57,7 +64,7 @@ class VectorLoad:
     left_out: Mapping[str, int] = field(default_factory=dict)
 
     def jobs(self) -> Ints:
-        """The job of each task."""
+        """Return the job number of each task."""
         if self.job is not None:
             return self.job
         pairs = np.stack([self.user, self.submit_ms], axis=1)
@@ -68,9 +75,9 @@ class VectorLoad:
 class VectorRun:
     """The result of a simulation.
 
-    ``wait_ms`` by task. ``soft_fairness`` is the time mean, while somebody waits, of the largest s_i / w_i (weights
-    summing to 1) above the lowest of a user who waits; ``utilisation`` the time mean by resource until the last
-    submission (``busy``) and until the end (``utilisation``).
+    ``wait_ms`` has one entry per task. ``soft_fairness`` is the mean over the time in which any task waits; its value
+    at an instant is the largest s_i / w_i (weights sum to 1) minus the lowest of a user with waiting tasks.
+    ``utilisation`` is the time mean per resource until the end, ``busy`` the one until the last submission.
     """
 
     makespan_s: float
@@ -80,10 +87,10 @@ class VectorRun:
     estimated_soft_fairness: float
     mean_completion_s: float
     decisions: int
-    #: What was asked for by ``sample_s``: seconds, and for each sample the parts of the resources in use (samples x
-    #: resources), the soft fairness degree and theta as they were, how many tasks waited, and s_i by user.
+    #: State at every ``sample_s``: the times in seconds, then for each sample the utilisation of each resource, the
+    #: current soft fairness degree and theta, the number of waiting tasks, and (in ``shares``) s_i of each user.
     sample_s: Floats
-    samples: Floats  # samples x (resources + 3): in use, soft fairness, theta, tasks waiting
+    samples: Floats  # samples x (resources + 3): utilisation, soft fairness, theta, waiting tasks
     shares: Floats  # samples x users
     wait_ms: Ints
 
@@ -98,13 +105,13 @@ def simulate(
     window: int | None = WINDOW,
     remaining: float = 0.0,
 ) -> VectorRun:
-    """The load under a rule; ``knob`` is rho of ``qknober`` and f of ``tetris``. InputError for tasks that fit nowhere.
+    """Simulate a load under a rule. ``knob`` is rho of ``qknober`` and f of ``tetris``.
 
-    ``update_s``: the MDRS updater's interval (QKnober 6.2). ``sample_s``: how often the state is noted, in virtual
-    seconds (0: never). ``window``: how many of its oldest pending tasks a user shows, None for all of them.
-    ``remaining``: under ``tetris``, m of epsilon = m * mean affinity / mean work left (over the tasks that compete); a
-    job's work left is the sum, over its tasks that have not ended, of demand (fractions of the cluster, all resources)
-    times duration.
+    ``update_s`` is the interval of the MDRS updater (QKnober 6.2) and ``sample_s`` the interval between samples (0: no
+    samples), both in virtual seconds. ``window`` is the number of oldest pending tasks that a user offers (None: all).
+    ``remaining`` applies to ``tetris``: epsilon is ``remaining`` times mean affinity over mean remaining work of the
+    competing tasks. A job's remaining work is the sum over its unfinished tasks of duration times demand (fractions of
+    the cluster, summed over resources). Raises InputError for tasks that fit on no server.
     """
     capacity = load.servers.sum(axis=0)
     weights = load.weights / load.weights.sum()

@@ -1,4 +1,4 @@
-"""The compiled loop of `harness.systems.qknober.simulator`: instant by instant, who is placed where."""
+"""The compiled event loop of `harness.systems.qknober.simulator`, which places tasks on servers."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from harness.base.machine_code import kernel_options
 
 RULES = {"static": 0, "drf": 1, "tetris": 2, "qknober": 3}
 _STATIC, _DRF, _TETRIS, _QKNOBER = 0, 1, 2, 3
-#: Pending tasks that a user shows, where nothing else is said.
+#: Default number of pending tasks that a user offers.
 WINDOW = 8
 _TINY = 1e-9
-_MOST_COUNTED = 4096  # pending tasks of one user that fill the idle space in its mean demand
-#: In the place of a task: no task of the user fits anywhere; not looked for yet.
+_MOST_COUNTED = 4096  # limit of the pending tasks of one user that are counted in its mean demand
+#: Values of an offer without a task: no task of the user fits on any server; not searched yet.
 _NOTHING, _UNKNOWN = -1, -2
 
 
 class _Shown(NamedTuple):
-    """The pending tasks as the rules see them, and what users hold.
+    """The pending tasks that the rules see, and the resources that users hold.
 
     Parameters
     ----------
     first
         The oldest pending task of each user, or -1.
     after
-        For each pending task the next one of the same user, or -1.
+        For each pending task, the next one of the same user, or -1.
     demand
-        What each task needs: a row a task, a column a resource, as fractions of the cluster.
+        The demand of each task: one row per task, one column per resource, as fractions of the cluster.
     held
-        What each user holds: a row a user, a column a resource, as fractions of the cluster.
+        The resources that each user holds: one row per user, one column per resource, as fractions of the cluster.
     weights
         Each user's weight; their sum is 1.
     rule
         One of the values of `RULES`.
     window
-        How many of its oldest pending tasks a user shows.
+        The number of oldest pending tasks that a user offers.
     """
 
     first: np.ndarray
@@ -58,9 +58,9 @@ class _Jobs(NamedTuple):
     of
         The job of each task.
     left
-        The work of each job's tasks that have not ended.
+        The remaining work of each job: the sum over its unfinished tasks.
     remaining
-        How much Tetris minds the work that is left (0: not at all).
+        Weight of the remaining work in Tetris' score (0: not used).
     """
 
     of: np.ndarray
@@ -86,9 +86,12 @@ def _affinity(task, idle, demand):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def _within(task, user, held, weights, demand):  # type: ignore[no-untyped-def]
-    """Whether a user's own part holds the task besides what it has. A task larger than the part may run alone."""
+    """Return whether a task fits into the user's own part besides what it holds.
+
+    A task larger than the part may run alone.
+    """
     for k in range(demand.shape[1]):
-        # What sums of fractions leave behind is nothing held: it would keep a large task out for ever.
+        # Held amounts up to _TINY are rounding errors of sums; counting them would keep a large task out for ever.
         if held[user, k] > _TINY and held[user, k] + demand[task, k] > weights[user] + _TINY:
             return False
     return True
@@ -104,10 +107,10 @@ def _level(user, held, weights):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def _best_of(user, idle, shown, jobs, epsilon):  # type: ignore[no-untyped-def]
-    """Return (task, score) of a user for a server.
+    """Return (task, score) of a user for a server, or (-1, -inf).
 
-    The oldest task that fits (static, drf), or the one with the greatest affinity less ``epsilon`` times the work that
-    is left of its job.
+    The task is the oldest that fits (static, drf), or the one with the greatest affinity minus ``epsilon`` times the
+    remaining work of its job.
     """
     demand, rule = shown.demand, shown.rule
     best, most = -1, -np.inf
@@ -126,7 +129,7 @@ def _best_of(user, idle, shown, jobs, epsilon):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def _epsilon(idle, order, cut, pending, shown, jobs):  # type: ignore[no-untyped-def]
-    """``remaining`` times mean affinity over mean work left, of the tasks that compete for a server (Grandl 2014)."""
+    """Return epsilon: ``remaining`` times mean affinity over mean remaining work of the competing tasks."""
     aligned, work, before = 0.0, 0.0, 0
     for user in order:
         if before >= cut and work > 0:
@@ -144,11 +147,11 @@ def _epsilon(idle, order, cut, pending, shown, jobs):  # type: ignore[no-untyped
 
 @njit(**kernel_options())
 def _choose(idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-untyped-def]
-    """The task for a server, or -1."""
+    """Return the task that the rule places on a server next, or -1."""
     n, rule = len(levels), shown.rule
     if rule <= _DRF or rule == _QKNOBER:
-        # Lowest first, under QKnober of those below their fair part; one whose tasks do not fit here does not hold the
-        # server up.
+        # Lowest level first; under QKnober only users below their fair part. Users whose tasks do not fit here are
+        # skipped.
         chosen, lowest = -1, np.inf if rule <= _DRF else fair - _TINY
         for user in range(n):
             if pending[user] and levels[user] < lowest:
@@ -184,7 +187,7 @@ def _choose(idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-
     for user in range(n):
         if pending[user]:
             task, score = _best_of(user, idle, shown, jobs, 0.0)
-            # Of equal affinities, which are equally efficient, the user who has less: as the policy has it.
+            # Equal affinities are equally efficient: the user with the lower level is served, as in the policy.
             if score > most or (score == most and levels[user] < low):
                 best, most, low = task, score, levels[user]
     return best
@@ -192,7 +195,7 @@ def _choose(idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-
 
 @njit(**kernel_options())
 def _offer(user, idle, shown):  # type: ignore[no-untyped-def]
-    """(task, server, affinity): the oldest task shown that fits somewhere, and where; (-1, -1, -1.0) without one."""
+    """Return (task, server, affinity) of the user's oldest offered task that fits on some server, or (-1, -1, -1.0)."""
     demand, rule = shown.demand, shown.rule
     task, seen = shown.first[user], 0
     while task >= 0 and seen < shown.window:
@@ -214,7 +217,7 @@ def _offer(user, idle, shown):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def _renew(user, offers, scores, idle, shown):  # type: ignore[no-untyped-def]
-    """Whether a user has an offer; it is looked for where it may have changed."""
+    """Return whether a user has an offer. An offer that may have changed (_UNKNOWN) is searched again first."""
     if offers[user, 0] == _UNKNOWN:
         task, target, score = _offer(user, idle, shown)
         offers[user, 0], offers[user, 1], scores[user] = task, target, score
@@ -225,12 +228,13 @@ def _renew(user, offers, scores, idle, shown):  # type: ignore[no-untyped-def]
 def _choose_new(offers, scores, idle, levels, pending, fair, knob, shown, jobs):  # type: ignore[no-untyped-def]
     """Return the user that the rule serves next, or -1.
 
-    It is chosen among those whose ``offers`` (task, server) are not _NOTHING, by what each may have on any server and
-    its affinity there (``scores``).
+    Candidates are the users whose entry in ``offers`` (task, server) is not _NOTHING. They are compared by their levels
+    and by the affinities of their offers (``scores``).
     """
     n, rule = len(levels), shown.rule
     if rule <= _DRF or rule == _QKNOBER:
-        # By level. One whose tasks fit nowhere is left out until the next instant: nothing becomes free in between.
+        # By level. A user whose tasks fit nowhere is skipped until the next instant, because nothing becomes free
+        # before.
         below = np.inf if rule <= _DRF else fair - _TINY
         while True:
             chosen, lowest = -1, below
@@ -272,7 +276,10 @@ def _choose_new(offers, scores, idle, levels, pending, fair, knob, shown, jobs):
 
 @njit(**kernel_options())
 def _mean_demands(held, idle_all, first, after, demand, mean):  # type: ignore[no-untyped-def]
-    """Mean demand of each user, up to scale: what runs, and pending tasks in order until the idle space is full."""
+    """Compute each user's mean demand, up to a factor.
+
+    Running tasks, and pending ones in order until nothing is idle.
+    """
     n, m = held.shape
     for user in range(n):
         for k in range(m):
@@ -280,7 +287,7 @@ def _mean_demands(held, idle_all, first, after, demand, mean):  # type: ignore[n
         task, counted = first[user], 0
         left = idle_all.copy()
         while task >= 0 and counted < _MOST_COUNTED:
-            # At least one, so that a full cluster learns what a new user is like.
+            # Count at least one pending task, so that a new user's demand is known even if the cluster is full.
             if counted and not _fits(task, left, demand):
                 break
             for k in range(m):
@@ -292,7 +299,7 @@ def _mean_demands(held, idle_all, first, after, demand, mean):  # type: ignore[n
 
 @njit(**kernel_options())
 def _update(held, idle_all, first, after, demand, weights, rho, mean):  # type: ignore[no-untyped-def]
-    """(rho * s^max / w, theta of Theorem 1) from the users' mean demands, eq. (11)."""
+    """Return (rho * s^max / w, theta of Theorem 1), computed from the users' mean demands by eq. (11)."""
     n, m = held.shape
     _mean_demands(held, idle_all, first, after, demand, mean)
     used = np.zeros(m)
@@ -318,7 +325,7 @@ def _update(held, idle_all, first, after, demand, weights, rho, mean):  # type: 
 
 @njit(**kernel_options())
 def _gap(levels, pending):  # type: ignore[no-untyped-def]
-    """The largest s_i / w_i above the lowest of a user who waits; 0 when nobody does."""
+    """Return the largest s_i / w_i minus the lowest of a user with waiting tasks; 0 if no task waits."""
     low, high = np.inf, 0.0
     for user in range(len(levels)):
         high = max(high, levels[user])
@@ -329,7 +336,7 @@ def _gap(levels, pending):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def _twice(rows):  # type: ignore[no-untyped-def]
-    """The array with room for as many rows again."""
+    """Return a copy of the array with twice the number of rows."""
     found = np.zeros((2 * rows.shape[0], rows.shape[1]))
     found[: rows.shape[0]] = rows
     return found
@@ -339,7 +346,12 @@ def _twice(rows):  # type: ignore[no-untyped-def]
 def run_loop(  # type: ignore[no-untyped-def]
     servers, weights, users, submit, duration, demand, rule, knob, update_ms, sample_ms, window, job, remaining
 ):
-    """``job``: of each task, from 0; ``remaining``: how much Tetris minds what is left of it (0: not at all)."""
+    """Run the load and return (figures, waits in ms, samples, shares).
+
+    ``job`` is the job number of each task, from 0. ``remaining`` is the weight of remaining work (0: not used).
+    ``figures`` has: end (ms), mean soft fairness, mean theta, decisions, tasks that never ran, then the mean
+    utilisation of each resource until the end and until the last submission.
+    """
     n, m, tasks = len(weights), servers.shape[1], len(users)
     idle = servers.copy()
     idle_all = np.ones(m)
@@ -351,10 +363,10 @@ def run_loop(  # type: ignore[no-untyped-def]
     after = np.full(tasks, -1, np.int64)
     before = np.full(tasks, -1, np.int64)
     place = np.full(tasks, -1, np.int64)
-    offers, scores = np.zeros((n, 2), np.int64), np.zeros(n)  # what `_choose_new` chooses among
+    offers, scores = np.zeros((n, 2), np.int64), np.zeros(n)  # the candidates of `_choose_new`
     wait = np.zeros(tasks, np.int64)
     mean = np.zeros((n, m))
-    work, left = np.zeros(tasks), np.zeros(job.max() + 1 if tasks else 0)  # of tasks, of jobs: what has not ended
+    work, left = np.zeros(tasks), np.zeros(job.max() + 1 if tasks else 0)  # unfinished work of tasks, of jobs
     for task in range(tasks):
         work[task] = duration[task] * demand[task].sum()
         left[job[task]] += work[task]
@@ -367,13 +379,13 @@ def run_loop(  # type: ignore[no-untyped-def]
     arrived, waiting, fair, theta = 0, 0, 0.0, 0.0
     next_update = np.int64(0)
     soft, estimated, contended = 0.0, 0.0, 0.0
-    queue = np.zeros(tasks + 1, np.int64)  # tasks that may be placed now
+    queue = np.zeros(tasks + 1, np.int64)  # tasks that ended at this instant
     last_submit = submit[tasks - 1] if tasks else 0
     taken, next_sample = 0, np.int64(0)
     rows = 64 if sample_ms else 0
     samples, shares = np.zeros((rows, m + 3)), np.zeros((rows, n))
     while arrived < tasks or len(ends):
-        # The next instant.
+        # Find the next instant.
         then = np.int64(1) << 62
         if arrived < tasks:
             then = submit[arrived]
@@ -392,7 +404,7 @@ def run_loop(  # type: ignore[no-untyped-def]
                 estimated += span * theta
                 contended += span
         while sample_ms and next_sample < then:
-            # The state until now's next instant is what holds at the samples in between.
+            # The state does not change before the next instant, so it holds at all samples until then.
             if taken == len(samples):
                 samples, shares = _twice(samples), _twice(shares)
             for k in range(m):
@@ -405,7 +417,7 @@ def run_loop(  # type: ignore[no-untyped-def]
             taken += 1
             next_sample += sample_ms
         now = then
-        # Ends: servers that have room again.
+        # Tasks that end: their servers have idle resources again.
         freed = 0
         while len(ends) and ends[0][0] == now:
             _, ended = heapq.heappop(ends)
@@ -436,8 +448,8 @@ def run_loop(  # type: ignore[no-untyped-def]
         several = False
         for at in range(fresh + 1, arrived):
             several = several or users[at] != users[fresh]
-        # First the servers on which something ended, then, one after another, what is new. Under static an end also
-        # gives room within the user's own part, which may lie on any server.
+        # First fill the servers on which tasks ended, then place the new tasks one after another. Under static, an end
+        # also makes room within the user's own part, which the user may use on any server.
         alone = 0 if several else arrived - fresh
         for step in range(freed + alone + 1):
             server: Any = -1
@@ -449,7 +461,8 @@ def run_loop(  # type: ignore[no-untyped-def]
             elif step < freed + alone:
                 only = users[fresh + step - freed]
             elif several or (waiting and not len(ends)):
-                # The rule chooses among users with new tasks; among all where nothing runs, for no end would ask again.
+                # The rule chooses among users with new tasks or, if nothing runs, among all users, since no later end
+                # would trigger a placement.
                 offers[:] = _NOTHING if len(ends) else _UNKNOWN
                 for at in range(fresh, arrived):
                     offers[users[at]] = _UNKNOWN

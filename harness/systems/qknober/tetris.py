@@ -1,4 +1,4 @@
-"""``tetris``: the best-packing task among those that fairness puts first (Grandl 2014; QKnober, section 4)."""
+"""``tetris``: the best-packing task among those that are first by fairness (Grandl 2014; QKnober, section 4)."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ class TetrisSettings:
 
 
 class Tetris(Policy):
-    """Tetris: the fairest tasks first, and among them the one that fits best.
+    """Tetris: of the fairest pending tasks, the one that packs best is next.
 
-    All pending tasks are sorted by dominant share / weight of their queue; among the first max(1, ceil((1 - f) *
-    pending)) the one with the greatest alignment (dot product of demand and idle resources) is next.
+    All pending tasks are sorted by dominant share / weight of their queue. Among the first max(1, ceil((1 - f) *
+    pending)) tasks, the one with the greatest alignment (dot product of demand and idle resources) is next.
 
-    In the scheduler queues are ordered before a node's idle resources are looked at: alignment is with what is idle in
-    the whole cluster. From outside nothing of this can be said in weights: the plan is DRF, which is Tetris at f = 1
-    (docs/decisions/qknober.md). With servers of their own it runs in `harness.systems.qknober.simulator`.
+    In a YARN scheduler queues are ordered before a node is considered, so alignment is computed with the idle resources
+    of the whole cluster. On a cluster that only takes weights, Tetris cannot be expressed: the plan is DRF, which is
+    Tetris at f = 1 (docs/decisions/qknober.md). `harness.systems.qknober.simulator` runs Tetris on individual servers.
     """
 
     name = "tetris"
     Settings = TetrisSettings
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        """Return the order by keys, and the entitlements as weights."""
+        """Return the plan for a cluster: entitlements as weights under DRF, and in a scheduler the order by `keys`."""
         return Plan(
             order=Order(measure="keys", flat=True),
             weights=entitlement_weights(snapshot),
@@ -47,7 +47,10 @@ class Tetris(Policy):
         )
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
-        """Leaves that have a task among the first come by falling alignment, the others after them by share."""
+        """Return keys, lowest first.
+
+        Leaves with competing tasks by decreasing alignment, then the others by share / weight.
+        """
         tree = tree_of(snapshot)
         capacity = snapshot.capacity
         scale = (max(capacity.memory_mb, 1), max(capacity.vcores, 1))
@@ -76,7 +79,11 @@ class Tetris(Policy):
         return found
 
     def divide(self, scenario: VectorScenario) -> Division:
-        """Whole tasks. Users without end have equally many: beside them, finite ones count for nothing in the cut."""
+        """Return each user's whole number of tasks in the scenario.
+
+        Users with unlimited demand count equally when the competing tasks are determined; if there are any, users with
+        finite demand count 0.
+        """
         return Division(_fill(scenario, 1 - self.exact["f"]))
 
 
@@ -92,10 +99,10 @@ def _fill(scenario: VectorScenario, share: Fraction) -> tuple[Fraction, ...]:
         first = max(1, math.ceil(share * sum(pending.values())))
         ordered = sorted(pending, key=lambda i: (filling.level(i), i))
         filling.counter.look(25 * len(ordered))
-        best: tuple[int, int] | None = None  # alignment, and minus the position
+        best: tuple[int, int] | None = None  # (affinity, -position in the order)
         before = 0
         for position, i in enumerate(ordered):
-            # If nothing that fits is among the first, the first that fits is next: resources are not left idle for it.
+            # If none of the competing tasks fits, the next task that fits is taken, so that resources do not stay idle.
             if before >= first and best is not None:
                 break
             before += pending[i]
