@@ -1,8 +1,8 @@
-"""What would keep a cluster from getting going, and how to mend it.
+"""Examines what prevents a cluster from working, and how to fix it.
 
-Each check looks at one thing and says "fine", "problem" or "note" (worth knowing, harmless here). Before a cluster is
-up the machine, the ports and the settings are looked at; while one runs, what its ResourceManager says. Of a cluster on
-other hosts (ssh) this machine is only asked for what `up` needs of it: jars to copy, ports for the tunnels.
+Each check examines one thing and results in "fine", "problem" or "note" (worth knowing, harmless here). Before a
+cluster is up, the machine, the ports and the settings are checked; while one runs, its ResourceManager's answers. For a
+cluster on other hosts (ssh), this machine is only checked for what `up` needs: jars to copy, ports for the tunnels.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ from harness.yarn.validation import check_document
 
 #: yarn.nodemanager.disk-health-checker.max-disk-utilization-per-disk-percentage of Hadoop 3.4.
 DISK_LIMIT_PERCENT = 90.0
-#: More than this, and files that one side writes seem to come from the other's future. HTTP dates have whole seconds.
+#: With a larger difference, files that one side writes seem to come from the future. HTTP dates have whole seconds.
 SKEW_LIMIT_S = 2.0
-#: What a JVM needs beside its heap, as measured.
+#: The memory of a JVM besides its heap, as measured.
 _JVM_EXTRA_MB = 130
 QUICK = HttpOptions(connect_timeout_s=2, read_timeout_s=10, deadline_s=12, attempts=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The settings that are examined: those of a cluster to be, or of the one that runs. MiB. Not checked before."""
+    """The settings to examine: those of a planned cluster, or of the running one. MiB. They are not validated yet."""
 
     backend: str
     nodes: int
@@ -62,12 +62,15 @@ class Wanted:
     nm_heap_mb: int
     disk_checks: bool
     ports: Mapping[str, int]
-    am_memory_mb: int | None = None  # of one ApplicationMaster; None: the minimum allocation
+    am_memory_mb: int | None = None  # of one AM; None: the minimum allocation
     capacity: Resource | None = None  # of all nodes; None: nodes of memory_mb and vcores
 
 
 def examine_machine(wanted: Wanted, folder: Path, *, running: bool) -> Iterator[Finding]:
-    """Tools, ports, disk and memory of this machine. `running`: the cluster is up, its own ports are taken rightly."""
+    """Check tools, ports, disk and memory of this machine.
+
+    `running`: the cluster is up, so its own ports are in use.
+    """
     backend = backend_class(wanted.backend)
     yield from backend.examine(running=running)
     if not running:
@@ -112,7 +115,7 @@ def _disk(wanted: Wanted, folder: Path) -> Finding:
         space = os.statvfs(where)
     except OSError as error:
         return Finding("disk", "note", f"{where} cannot be looked at: {error.strerror}")
-    # As Hadoop computes it: what an ordinary user may still write counts as free.
+    # As Hadoop computes it: the space that an ordinary user may still write counts as free.
     percent = 100.0 * (1 - space.f_bavail / space.f_blocks) if space.f_blocks else 0.0
     said = f"the disk of {where} is {percent:.0f} % full"
     if percent < DISK_LIMIT_PERCENT:
@@ -150,14 +153,14 @@ def examine_settings(wanted: Wanted, allocations: Path | ConfigStore | None) -> 
         yield Finding(check, "problem", error.line(), hint)
         return
     if is_capacity or is_configuration(data):
-        # Its limit of ApplicationMasters follows the shares: `_found_traps` names it.
+        # Its AM limit follows the shares, which `_traps` reports.
         yield from _capacity_file(data, allocations.name)
         return
     yield from _am_shares(wanted, capacity, data, allocations)
 
 
 def _capacity_file(data: bytes, source: str) -> Iterator[Finding]:
-    """What a ResourceManager says of a capacity-scheduler.xml, and what would go wrong when it is steered."""
+    """Return what a ResourceManager refuses in a capacity-scheduler.xml, and the dangers of steering it."""
     verdict = check_document(data, source=source)
     for error in verdict.errors[:10]:
         yield Finding("capacity-file", "problem", f"{source}: {error.what}", error.hint)
@@ -170,12 +173,12 @@ def _capacity_file(data: bytes, source: str) -> Iterator[Finding]:
     except InputError as error:
         yield Finding("capacity", "note", f"{source} cannot be steered: {error.what}", error.hint)
         return
-    # A cluster that nobody steers has no use for them: they are worth knowing, and no problem of this file.
+    # They do not matter for a cluster that nobody steers, so they are notes and no problems of this file.
     yield from (Finding(trap.name, "note", f"for `enforce`: {trap.what}", trap.hint) for trap in found)
 
 
 def _am_shares(wanted: Wanted, capacity: Resource, data: bytes, allocations: ConfigStore) -> Iterator[Finding]:
-    """FSLeafQueue.canRunAppAM: the ApplicationMasters of a queue fit into its fair share times maxAMShare."""
+    """Check FSLeafQueue.canRunAppAM: the AMs of a queue fit into its fair share times maxAMShare."""
     from harness.sim.shares import fair_shares
     from harness.yarn.fair.manager import QueueManager
     from harness.yarn.fair.parse import parse_allocations
@@ -214,13 +217,16 @@ def _am_shares(wanted: Wanted, capacity: Resource, data: bytes, allocations: Con
 
 
 def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
-    """A cluster that was brought up: does its own RM answer, are all parts and nodes well, do the clocks agree."""
+    """Check a cluster that was brought up.
+
+    Whether its RM answers, all parts and nodes are healthy, and the clocks agree.
+    """
     known = (status.rm, *status.parts, *(status.others if status.history is not None else ()))
     dead = [part for part in known if part.runs_as is None]
     for part in dead[:5]:
         what = f"{part.name} ended: {part.last_words}"
         if "satisfy minimum allocations" in what:
-            # The RM sends such a node away as it registers: among its nodes it never shows.
+            # The RM rejects such a node when it registers, so the node never appears among its nodes.
             hint = "raise --memory-mb and --vcores, or lower yarn.scheduler.minimum-allocation-mb or -vcores"
             yield Finding("minimum-allocation", "problem", what, hint)
             continue
@@ -260,10 +266,10 @@ def examine_rm(
     access: Mapping[str, Any] | None = None,
     capacity_file: ConfigStore | None = None,
 ) -> Iterator[Finding]:
-    """A ResourceManager, whoever started it: answers, is active, its nodes are well, clocks agree, containers fit.
+    """Check any ResourceManager: it answers and is active, its nodes are healthy, clocks agree, and containers fit.
 
-    Of a standby the active RM that it names is examined. ``access``: arguments of HttpOptions: Kerberos, TLS.
-    ``capacity_file``: where the RM's capacity-scheduler.xml is, if it keeps its configuration there.
+    For a standby, the active RM that it names is examined. ``access``: arguments of HttpOptions: Kerberos, TLS.
+    ``capacity_file``: where the RM's capacity-scheduler.xml is, if it stores its configuration there.
     """
     with RestClient([rest_address], replace(QUICK, **(access or {}))) as rest:
         try:
@@ -298,7 +304,7 @@ def _no_rm(rest_address: str, error: InputError) -> Finding:
 
 
 def _of_standby(rest: RestClient, rest_address: str, error: NoActiveRm) -> list[Finding]:
-    """One that answers and is not active; the client goes on to the active one that it names, if it names one."""
+    """Report an RM that answers and is not active. The client continues with the active one that it names, if any."""
     try:
         version = f"Hadoop {rest.info_of(rest.http.bases[0]).version}"
     except (Unreachable, Refused, BadAnswer):
@@ -315,11 +321,11 @@ def _of_standby(rest: RestClient, rest_address: str, error: NoActiveRm) -> list[
 
 
 def _held(rest: RestClient) -> Iterator[Finding]:
-    """Queues that are held by a limit: a problem where nothing of the queue runs, else worth knowing."""
+    """Report queues that are held by a limit: as a problem if nothing of the queue runs, otherwise as a note."""
     try:
         facts = look(rest)
     except (Unreachable, Refused, BadAnswer):
-        return  # that it answers is another check's business
+        return  # another check reports whether it answers
     waiting = 0
     for path, queue in facts.status.queues.items():
         if not queue.leaf:
@@ -339,7 +345,10 @@ def _lower(text: str) -> str:
 
 
 def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore | None) -> Iterator[Finding]:
-    """What would go wrong when a scheduler is steered; of a Fair Scheduler what the ResourceManager itself shows."""
+    """Report the dangers of steering a scheduler.
+
+    For a Fair Scheduler only those that the ResourceManager itself shows.
+    """
     whole = True
     try:
         if rest.scheduler().type != CAPACITY:
@@ -354,7 +363,7 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
             try:
                 values = store.read().values
             except Refused:
-                # An RM that keeps its configuration in a file (the default) shows it nowhere.
+                # An RM that stores its configuration in a file (the default) does not show it anywhere.
                 values, whole, source = shown_properties(rest.scheduler_with_limits()[1]), False, "/scheduler"
         site = shown_site(rest)
         traps = find_traps(values, site, queue_tree(values, source=source), hadoop)
@@ -363,7 +372,7 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
         yield Finding("capacity", "note", f"the Capacity Scheduler's traps cannot be looked for ({error.what})", hint)
         return
     except (Unreachable, BadAnswer):
-        # That it answers is another check's business.
+        # Another check reports whether it answers.
         return
     except InputError as error:
         yield Finding("capacity", "problem", error.what, error.hint or "mend the scheduler's configuration")
@@ -376,9 +385,9 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
             "when it is steered is told as far as its queues show it",
             "give --allocations capacity-scheduler.xml for the rest; `enforce` takes the file as `capacity_file`",
         )
-        # Whether a limit of applications is set or follows the share is not seen.
+        # The RM does not show whether a limit of applications is set or follows the share.
         traps = tuple(trap for trap in traps if trap.name != "maximum-applications")
-    # With no other priority there, a controller's lift is 1: who wrote it only the controller knows.
+    # If no other queue has a priority, a controller's lift is 1, and only the controller knows whether it wrote it.
     maybe_lifts = {text.strip() for name, text in values.items() if name.endswith(".priority")} <= {"0", "1"}
     blocking: list[str] = []
     seen = whole or ASYNCHRONOUS in (site or {})
@@ -412,9 +421,9 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
 
 
 def _fair_preemption(rest: RestClient) -> Iterator[Finding]:
-    """Say whether the Fair Scheduler's preemption is switched on.
+    """Report whether the Fair Scheduler's preemption is switched on.
 
-    Its time-outs are not looked at, because they are in the allocation file.
+    Its time-outs are not checked, because they are in the allocation file.
     """
     site = shown_site(rest)
     if site is None:
@@ -432,11 +441,11 @@ def _fair_preemption(rest: RestClient) -> Iterator[Finding]:
 
 def _skew(date: str | None, before: float, after: float) -> Finding:
     try:
-        # Jetty and Hadoop both write one: two, joined by a comma.
+        # Jetty and Hadoop both write this header, so there may be two values, joined by a comma.
         told = email.utils.parsedate_to_datetime((date or "").split(" GMT")[0] + " GMT").timestamp()
     except (ValueError, TypeError, OverflowError):
         return Finding("clock", "note", "the ResourceManager does not say its time")
-    # The header is cut to the second: the truth lies between `told` and a second later.
+    # The header is truncated to the second: the true time is between `told` and one second later.
     skew = told - after if told > after else min(0.0, told + 1.0 - before)
     if abs(skew) > SKEW_LIMIT_S:
         word = "ahead of" if skew > 0 else "behind"

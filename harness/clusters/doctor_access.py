@@ -1,4 +1,4 @@
-"""Whether `enforce` could refresh and read back on a ResourceManager: asked of it without changing anything."""
+"""Checks, without changing anything, whether `enforce` could refresh and read back on a ResourceManager."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _TIMEOUT_S = 10.0
 
 
 def examine_access(rest_address: str, access: Mapping[str, Any]) -> Iterator[Finding]:
-    """The RPC that reads weights back and the one that refreshes, and whether this user may administer.
+    """Check the RPC that reads weights back, the RPC that refreshes, and whether this user may administer.
 
-    ``access``: arguments of HttpOptions. What cannot be done is a note: the RM is well, and there are other ways.
+    ``access``: arguments of HttpOptions. A missing ability is a note: the RM is healthy, and there are other ways.
     """
     options: HttpOptions = replace(QUICK, **access)
     try:
@@ -47,7 +47,7 @@ def examine_access(rest_address: str, access: Mapping[str, Any]) -> Iterator[Fin
 
 
 def _has_capacity(client: RmClient) -> bool:
-    """Whether the RM has a Capacity Scheduler, which shows by REST what it goes by."""
+    """Return whether the RM has a Capacity Scheduler, which shows its capacities in force by REST."""
     try:
         return client.rest.scheduler().type == CAPACITY
     except YarnfairError:
@@ -55,13 +55,13 @@ def _has_capacity(client: RmClient) -> bool:
 
 
 def _refresh(client: RmClient, *, polls: bool) -> Finding:
-    """Say whether `enforce` could refresh; ``polls``: whether the scheduler also reads its file by itself."""
+    """Report whether `enforce` could refresh; ``polls``: whether the scheduler also reads its file by itself."""
     (rm,), user = client.rms, client.user
     groups: list[str] = []
     try:
         groups = adminrpc.groups_of(user, rm.admin, as_user=user, login=client.login, timeout_s=_TIMEOUT_S)
     except YarnfairError as error:
-        # One that knows no such call is no real RM, but it has let us in.
+        # An RM without this call is not a real one, but it has admitted this user.
         if not (isinstance(error, Refused) and error.exception == "RpcNoSuchMethodException"):
             ways = [way for way in (error.hint, _POLL if polls else None) if way]
             hint = "; or ".join(ways) or None
@@ -81,7 +81,7 @@ def _refresh(client: RmClient, *, polls: bool) -> Finding:
 
 
 def _has(acl: str, user: str, groups: list[str]) -> bool:
-    """AccessControlList: users, a space, groups; a star for everybody."""
+    """Return whether an AccessControlList admits the user: users, a blank, groups; a star admits everybody."""
     if acl.strip() == "*":
         return True
     users, _, allowed = acl.partition(" ")

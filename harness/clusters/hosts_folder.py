@@ -1,7 +1,7 @@
-"""A folder that exists under one path on several hosts, filled alike, for jobs whose containers may run on any of them.
+"""A folder with one path and the same content on several hosts, for jobs whose containers may run on any of them.
 
-What a container writes there is on its own host only: reading asks the hosts in turn. A host that does not answer is
-left out for a while, and gets what it missed when it answers again.
+A file that a container writes there is only on its own host, so reading asks the hosts in turn. A host that does not
+answer is skipped for a while, and gets what it missed when it answers again.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from harness.clusters.shared import OPEN_MODE, SharedFolder
 from harness.yarn.errors import Unreachable
 
 _MOST = 64 << 20
-#: A host that did not answer is not asked again for so long: each attempt may wait for the connection's time limit.
+#: Pause before a host that did not answer is asked again: each attempt may take the connection's whole time limit.
 _LEAVE_ALONE_S = 15.0
 
 
 @dataclass(slots=True)
 class _Member:
-    """One host: its connection, what it has not got yet, when it may be asked again."""
+    """One host: its connection, the files that it has not received yet, and when it may be asked again."""
 
     remote: Remote
     made: bool = False
@@ -39,25 +39,25 @@ class _Member:
 
 
 class HostsFolder(SharedFolder):
-    """``path`` on every host of ``hosts``."""
+    """The folder ``path`` on every host of ``hosts``."""
 
     def __init__(self, hosts: Sequence[Host], path: str) -> None:
         self.path = path
         self._members = [_Member(Remote(host)) for host in hosts]
-        #: File -> the host that was seen to have it.
+        #: File -> the host on which it was found.
         self._where: dict[str, _Member] = {}
         self._troubles: list[str] = []
         self._lock = threading.Lock()
 
     def python(self) -> str:
-        """A Python 3 that all hosts have. InputError when one has none."""
+        """Return a Python 3 that all hosts have. Raises InputError if a host has none."""
         with self._lock:
             for member in self._members:
                 member.remote.check("command -v python3", "python3", hint="install python3-minimal there")
         return "python3"
 
     def write(self, files: Mapping[str, bytes]) -> None:
-        """On all hosts that answer; InputError when none does, or when one cannot take them."""
+        """Write files on all hosts that answer. Raises InputError if none answers, or one cannot store them."""
         with self._lock:
             for member in self._members:
                 member.owed.update({posixpath.join(self.path, name): content for name, content in files.items()})
@@ -94,7 +94,10 @@ class HostsFolder(SharedFolder):
             return found
 
     def _deliver(self, member: _Member) -> InputError | None:
-        """Brings a host what it has not got yet, over a new connection if the old one broke; what stood against it."""
+        """Deliver to a host the files that it lacks, over a new connection if the old one broke.
+
+        Return the problem, if any.
+        """
         error: InputError | None = None
         if member.silent:
             return Unreachable("it did not answer a moment ago", where=member.remote.name)
@@ -102,8 +105,8 @@ class HostsFolder(SharedFolder):
             try:
                 if not member.made:
                     folder = shlex.quote(self.path)
-                    # The nodes' containers may be another user's, and write their records here. A folder that somebody
-                    # else made beforehand is theirs: they could replace the programs in it.
+                    # The nodes' containers may run as another user and write their records here. A folder that somebody
+                    # else created beforehand is that user's own: its owner could replace the programs in it.
                     member.remote.check(
                         f"mkdir -p {folder} && test -O {folder} && chmod {OPEN_MODE:o} {folder}",
                         "the jobs' folder",

@@ -1,7 +1,8 @@
 """Long-term policies inside a real ResourceManager: the jar for its class path, and the file that names the class.
 
-The sources are yarn-policy/ltyarn-scheduling-policy (a Maven module). For a cluster of ours they are compiled with the
-JDK against Hadoop's jars that the cluster runs with, once for each state of the sources and each choice of settings.
+The sources are yarn-policy/ltyarn-scheduling-policy (a Maven module). For a cluster that this project starts, they are
+compiled with the JDK against that cluster's Hadoop jars, once for each state of the sources and each choice of
+settings.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from harness.yarn.rest import RestClient
 
 _LOG = logging.getLogger(__name__)
 
-#: Policy -> its class.
+#: Policy -> its Java class.
 CLASSES = {
     "ltrf": "yarnfair.inrm.Ltrf",
     "naive-hltrf": "yarnfair.inrm.NaiveHltrf",
@@ -44,13 +45,16 @@ SETTINGS = (
 _OWN_NAMES = {"t_wait": "t_wait_s", "round": "round_s"}
 _POLICYS_NAMES = {jars_name: name for name, jars_name in _OWN_NAMES.items()}
 _FILE = "yarnfair-inrm.properties"
-#: At most so many milliseconds between two looks: Settings.java.
+#: The maximum time between two polls, in milliseconds (Settings.java).
 _LONGEST_LOOK_MS = 3_600_000
 _ELEMENT = "defaultQueueSchedulingPolicy"
 
 
 def _checked(policy: str, settings: Mapping[str, object]) -> dict[str, str]:
-    """Settings by the jar's names, as Settings.java reads them. CallError for what it would not take."""
+    """Return settings by the jar's names, read as in Settings.java.
+
+    Raises CallError for a value that it would refuse.
+    """
     if policy not in CLASSES:
         raise CallError(f"no policy {policy[:40]!r} for inside an RM", hint=f"one of {', '.join(CLASSES)}")
     return {name: _checked_value(name, value) for name, value in settings.items()}
@@ -84,7 +88,10 @@ def _text(value: float | str) -> str:
 def jar(
     settings: Mapping[str, str], hadoop: str | None = None, *, progress: Callable[[str], None] = lambda _: None
 ) -> Path:
-    """The jar with the policies and these settings, compiled if it is not in the cache. InputError without a JDK."""
+    """Return the jar with the policies and these settings; compile it if it is not cached.
+
+    Raises InputError without a JDK.
+    """
     source = data_path("yarn-policy", "ltyarn-scheduling-policy", "src", "main", "java")
     files = sorted(source.rglob("*.java"))
     text = "".join(f"{name}={value}\n" for name, value in sorted(settings.items()))
@@ -125,9 +132,9 @@ def jar(
 
 
 def allocations_with(text: str, policy: str) -> str:
-    """An allocation file that names a policy's class for every queue for which it says nothing.
+    """Return an allocation file that sets a policy's class for every queue without a policy of its own.
 
-    Raises InputError for a file that names a default already: it is not ours to overrule.
+    Raises InputError for a file that already names a default, which must not be overruled.
     """
     if f"<{_ELEMENT}" in text or "<defaultQueueSchedulingMode" in text:
         raise InputError(f"the allocation file has {_ELEMENT} already", hint="take it out: the policy goes there")
@@ -141,10 +148,10 @@ def allocations_with(text: str, policy: str) -> str:
 
 
 def own_settings(policy: str, settings: Mapping[str, object]) -> dict[str, str]:
-    """An experiment's settings of a policy, as the jar has them: t_wait and round are in seconds there too.
+    """Return an experiment's settings of a policy in the jar's form; there, too, t_wait and round are in seconds.
 
-    What is not set has the policy's own default, whatever the jar's is. Raises CallError for a policy or setting that
-    the jar does not have, and for a value that it does not take.
+    Missing settings get the policy's own defaults, regardless of the jar's. Raises CallError for a policy or setting
+    that the jar does not have, and for a value that it does not accept.
     """
     defaults = {entry.name: entry.default for entry in fields(Hltrf.Settings)}
     known = {_POLICYS_NAMES.get(name, name) for name in SETTINGS} & set(defaults)
@@ -155,17 +162,17 @@ def own_settings(policy: str, settings: Mapping[str, object]) -> dict[str, str]:
 def with_jar(
     spec: ClusterSpec, policy: str, settings: Mapping[str, object], *, progress: Callable[[str], None] = lambda _: None
 ) -> ClusterSpec:
-    """A cluster like `spec` whose RM has the policies on its class path; the allocation file decides whether they act.
+    """Return a cluster like `spec` whose RM has the policies on its class path; the allocation file activates them.
 
-    `settings` are as `own_settings` takes them. Raises CallError, InputError.
+    `settings` are as for `own_settings`. Raises CallError, InputError.
     """
     return replace(spec, jars=(*spec.jars, str(jar(own_settings(policy, settings), progress=progress))))
 
 
 def confirm(rest: RestClient, policy: str, paths: Iterable[str], *, timeout_s: float = 5.0) -> None:
-    """Waits until the RM orders what is in these queues by `policy`: a refresh succeeds whatever the file says.
+    """Wait until the RM shows `policy` for these queues, because a refresh succeeds whatever the file contains.
 
-    Raises InputError when it does not.
+    Raises InputError if it does not.
     """
     wanted, end = list(paths), time.monotonic() + timeout_s
     while True:
@@ -191,9 +198,9 @@ def with_policy(
     *,
     progress: Callable[[str], None] = lambda _: None,
 ) -> ClusterSpec:
-    """A cluster like `spec` whose Fair Scheduler orders queues by a long-term policy.
+    """Return a cluster like `spec` whose Fair Scheduler orders queues by a long-term policy.
 
-    Raises CallError for a policy or setting that is not there, InputError for what cannot be built or read.
+    Raises CallError for an unknown policy or setting, InputError for files that cannot be built or read.
     """
     settings = _checked(policy, settings)
     source = Path(spec.allocations) if spec.allocations else data_path("docker", "scheduler", "fair-scheduler.xml")

@@ -1,6 +1,6 @@
-"""Hosts of a cluster that is reached over SSH: who they are, how to get in, what runs there. Reading the file only.
+"""The hosts of a cluster that is accessed over SSH: names, access, and what runs on each. Only reads the file.
 
-The format: docs/how-to/ssh-cluster.md. Keys or the agent only; nobody's password is ever asked for or stored.
+The format: docs/how-to/ssh-cluster.md. Access is by keys or the agent only; no password is requested or stored.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from harness.base.errors import InputError
 from harness.yarn.ssh import Access
 
 Port = Annotated[int, Field(ge=1, le=65535)]
-#: Names go into shell commands, file names and Hadoop's configuration.
+#: Names are used in shell commands, file names and Hadoop's configuration.
 Safe = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9._:-]*$")]
 
 
 def _connected(text: str) -> str:
-    """A name or address to connect to, an IPv6 address without its brackets. ValueError for one with a port."""
+    """Return a name or address to connect to, without brackets around IPv6. Raises ValueError for one with a port."""
     if "://" in text:
         raise ValueError(f"{text[:60]!r} is a URL: write the host's name or address alone")
     if "@" in text:
@@ -56,7 +56,7 @@ Role = Literal["rm", "nm"]
 
 
 class AccessSpec(Strict):
-    """How to get in; what is not said comes from ``defaults``, then from ~/.ssh/config."""
+    """Access to a host; missing settings come from ``defaults``, then from ~/.ssh/config."""
 
     user: Safe | None = None
     port: Port | None = None
@@ -65,7 +65,7 @@ class AccessSpec(Strict):
 
 
 class DefaultsSpec(AccessSpec):
-    """Settings of all hosts, whose access each may override: access, installation folder, Java, timeout (s)."""
+    """Settings of all hosts: access (which a host may override), installation folder, Java, timeout (s)."""
 
     known_hosts: str | None = None
     folder: Folder = "/opt/yarnfair"
@@ -74,7 +74,10 @@ class DefaultsSpec(AccessSpec):
 
 
 class HostSpec(AccessSpec):
-    """``host``: name or address to connect to. ``address``: how the cluster's daemons find it (default: ``host``)."""
+    """One host. ``host``.
+
+    Name or address to connect to. ``address``: how the cluster's daemons find it (default: ``host``).
+    """
 
     host: Connected
     address: Safe | None = None
@@ -86,7 +89,10 @@ class HostSpec(AccessSpec):
 
     @model_validator(mode="after")
     def _found(self) -> Self:
-        """Hadoop's daemons do not listen at IPv6 addresses: they need another name for the host."""
+        """Check a host's address for daemons.
+
+        Hadoop does not listen at IPv6 addresses, so these hosts need another name.
+        """
         if ":" in self.host and self.roles and self.address is None and self.host != "::1":
             raise ValueError(f"Hadoop does not use IPv6 addresses such as {self.host}: give address, a name or IPv4")
         return self
@@ -122,7 +128,10 @@ class InventorySpec(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """One host of the inventory. ``folder`` is ours there; ``jump``: through whom it is reached."""
+    """One host of the inventory.
+
+    ``folder``: this project's folder there; ``jump``: the host through which it is reached.
+    """
 
     access: Access
     address: str
@@ -156,19 +165,22 @@ class Inventory:
         return tuple(host for host in self.hosts if "nm" in host.roles)
 
     def document(self) -> dict[str, Any]:
-        """As plain JSON values, for the cluster's state (`restored` reads it). Paths of keys, never keys."""
+        """Return plain JSON values for the cluster's state (`restored` reads them).
+
+        It has the paths of keys, never keys.
+        """
         return {"hosts": [asdict(host) for host in self.hosts]}
 
 
 def restored(document: object) -> Inventory:
-    """The inventory of a `document`. ValueError for what is none."""
+    """Return the inventory of a `document`. Raises ValueError for an invalid one."""
     return TypeAdapter(Inventory).validate_python(document)
 
 
 def read_inventory(path: Path) -> Inventory:
-    """The inventory in a YAML file. InputError with file and line for whatever is wrong with it.
+    """Return the inventory in a YAML file. Raises InputError with file and line for any mistake in it.
 
-    Paths of keys and of ``known_hosts`` are taken from the file's folder, ``~`` is the user's home.
+    Paths of keys and of ``known_hosts`` are relative to the file's folder, ``~`` is the user's home.
     """
     document = read_yaml(path)
     spec = validated(InventorySpec, document)
@@ -221,5 +233,5 @@ def read_inventory(path: Path) -> Inventory:
                 jump=access(jump) if jump is not None and jump != name else None,
             )
         )
-    # A daemon's address is in the others' configuration: two of them under one would be one node.
+    # Daemons find one another by this address: two hosts with the same address would be one node.
     return Inventory(tuple(hosts))

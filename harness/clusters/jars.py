@@ -1,4 +1,4 @@
-"""Hadoop's jars for a cluster of local processes: resolved once by Maven, kept in the user's cache.
+"""Hadoop's jars for a cluster of local processes: resolved once by Maven, stored in the user's cache.
 
 ``HADOOP_LIB`` names a folder that has them already. The list of artefacts is docker/pom.xml, the same as the image's.
 """
@@ -34,17 +34,17 @@ _NEEDED = (
     _COMMON,
 )
 _HADOOP = "hadoop-jars"
-#: What resolving a set may take: the largest has 250 MB.
+#: Time limit for resolving a set; the largest set has 250 MB.
 _TIMEOUT_S = 1800.0
 
 
 def cache_folder() -> Path:
-    """Where the jars are kept: ``$XDG_CACHE_HOME/yarnfair``."""
+    """Return the folder in which the jars are stored: ``$XDG_CACHE_HOME/yarnfair``."""
     return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "yarnfair"
 
 
 def missing(folder: Path, needed: tuple[str, ...] = _NEEDED) -> list[str]:
-    """The artefacts without which no cluster starts (or other ones) and that are not in `folder`."""
+    """Return the artefacts that are not in `folder`, of those that every cluster needs (or of the given ones)."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -53,7 +53,7 @@ def missing(folder: Path, needed: tuple[str, ...] = _NEEDED) -> list[str]:
 
 
 def _target(name: str, pom: Path) -> Path:
-    # Another list of artefacts is another folder: nothing old is ever mixed in.
+    # Another list of artefacts has another folder, so that jars of different lists are never mixed.
     return cache_folder() / f"{name}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:12]}"
 
 
@@ -70,18 +70,18 @@ def release(hadoop: str | None = None) -> HadoopRelease | None:
 
 
 def java_version(told: str) -> int | None:
-    """Return the version of Java (8, 17) in what ``java -version`` prints; None where it says none."""
+    """Return the version of Java (8, 17) in what ``java -version`` prints; None if there is none."""
     found = re.search(r'version "(?:1\.)?(\d+)', told)
     return None if found is None else int(found[1])
 
 
 def cached() -> bool:
-    """Whether the jars are in the cache already."""
+    """Return whether the jars are in the cache already."""
     return not missing(_target(_HADOOP, data_path("docker", "pom.xml")))
 
 
 def identity(hadoop: str | None = None) -> str:
-    """What tells the Hadoop that clusters are started with from another one, without resolving it."""
+    """Return a text that distinguishes the Hadoop with which clusters are started from others, without resolving it."""
     pom = data_path("docker", "pom.xml")
     if given := os.environ.get("HADOOP_LIB"):
         with contextlib.suppress(OSError):
@@ -90,19 +90,19 @@ def identity(hadoop: str | None = None) -> str:
 
 
 def _name(hadoop: str | None) -> str:
-    """How the folder of a release's jars begins."""
+    """Return the prefix of the folder name of a release's jars."""
     return _HADOOP if hadoop in (None, DEFAULT) else f"{_HADOOP}-{hadoop}"
 
 
 def find(hadoop: str | None = None, *, progress: Callable[[str], None] = lambda _: None) -> Path:
-    """The folder with Hadoop's jars, resolving them first if need be (about a minute).
+    """Return the folder with Hadoop's jars, resolving them first if necessary (about a minute).
 
     Parameters
     ----------
     hadoop : str, optional
-        A release of harness.yarn.releases; none: that of ``HADOOP_LIB``, else the default.
+        A release of harness.yarn.releases; None: that of ``HADOOP_LIB``, else the default.
     progress : callable
-        Is told what takes long.
+        Called with a message before a slow step.
 
     Raises
     ------
@@ -132,7 +132,7 @@ def find(hadoop: str | None = None, *, progress: Callable[[str], None] = lambda 
 
 
 def find_one(prefix: str, pom: Path, *, progress: Callable[[str], None] = lambda _: None) -> Path:
-    """The one jar ``PREFIX*.jar`` that a POM names: of ``HADOOP_LIB`` or the cache, else by Maven. InputError."""
+    """Return the jar ``PREFIX*.jar`` of a POM: from ``HADOOP_LIB`` or the cache, else by Maven. Raises InputError."""
     given, pattern = os.environ.get("HADOOP_LIB"), f"{prefix}*.jar"
     if given and (there := sorted(Path(given).glob(pattern))):
         return there[0]
@@ -150,10 +150,12 @@ def find_set(
     properties: Mapping[str, str] | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Path:
-    """A folder with all jars of a POM, ``needed`` (prefixes) among them: of the cache, else by Maven.
+    """Return a folder with all jars of a POM, including those with the prefixes ``needed``.
 
-    ``instead``: what a user may do without Maven; ``properties``: of the POM, where they shall differ.
-    Raises InputError, RunTimedOut.
+    From the cache, else by Maven.
+
+    ``instead``: what a user may do without Maven; ``properties``: values that replace those of the POM. Raises
+    InputError, RunTimedOut.
     """
     target = _target(name, pom)
     if not missing(target, needed):

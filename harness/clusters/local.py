@@ -1,7 +1,7 @@
 """A cluster of local processes: one ResourceManager and N NodeManagers on the loopback, in one state folder.
 
-Everything of it lies in the state folder: site files, the scheduler's folder, logs, the nodes' local and log folders.
-The jars come from harness.clusters.jars, processes and their end are harness.clusters.processes'.
+The state folder has all of its files: site files, the scheduler's folder, logs, the nodes' local and log folders. The
+jars come from harness.clusters.jars; harness.clusters.processes starts and stops the processes.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _HISTORY_HEAP_MB = 192
 
 
 class _PortLost(InputError):
-    """Between choosing a free port and binding it, somebody else took it."""
+    """Raised if another process took a port after it was chosen and before it was bound."""
 
 
 def _java() -> Finding:
@@ -66,7 +66,7 @@ def _java() -> Finding:
 
 
 def _check_java(hadoop: str | None) -> None:
-    """Raise InputError where this machine's Java cannot load the classes of the release that is started."""
+    """Raise InputError if this machine's Java cannot load the classes of the release that is started."""
     release = jars.release(hadoop)
     version = jars.java_version(_java_words()) if release is not None else None
     if release is not None and version is not None and version < release.java:
@@ -75,7 +75,7 @@ def _check_java(hadoop: str | None) -> None:
 
 
 def _java_words() -> str:
-    """What the machine's Java says of itself; "none" without one."""
+    """Return the output of the machine's ``java -version``; "none" without Java."""
     try:
         done = subprocess.run(["java", "-version"], capture_output=True, text=True, errors="replace", timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -84,7 +84,7 @@ def _java_words() -> str:
 
 
 def examine_jars() -> Finding:
-    """Whether Hadoop's jars are here, or can come."""
+    """Check whether Hadoop's jars are available, or can be resolved."""
     given = os.environ.get("HADOOP_LIB")
     if given:
         lacking = jars.missing(Path(given))
@@ -110,10 +110,10 @@ class LocalCluster(Cluster):
     has_history = True
 
     def up(self, spec: ClusterSpec, *, timeout_s: float = 180.0, keep: bool = False) -> ClusterStatus:
-        """Starts the cluster and waits until all nodes are RUNNING.
+        """Start the cluster and wait until all nodes are RUNNING.
 
-        What a crash left in the folder is cleaned away first; a cluster that runs there is an error. RunTimedOut when
-        it takes longer than `timeout_s`; nothing stays behind then, unless `keep`: for `doctor` to examine.
+        Leftovers of a crash in the folder are removed first; a running cluster there is an error. Raises RunTimedOut
+        after `timeout_s`; everything is then removed, unless `keep` is set for `doctor` to examine it.
         """
         java = java_program()
         _check_java(spec.hadoop)
@@ -155,7 +155,7 @@ class LocalCluster(Cluster):
         return {"java": _java_words()}
 
     def _runs(self, state: ClusterState) -> bool:
-        # Anything less than every part is a crash's remains.
+        # If a part is missing, the processes are leftovers of a crash.
         return all(process.alive for process in state.processes.values())
 
     def _clean(self, state: ClusterState) -> list[str]:
@@ -200,7 +200,7 @@ class LocalCluster(Cluster):
             commands[name] = (java, *java_words(NM, rm_conf, node_path, spec.nm_heap_mb))
         self._write_site(folder.path("conf"), spec, ports, class_path, folder.folder)
         state = replace(state, ports=ports, commands=commands)
-        # Saved before each start: a crash between two lines must leave a trace of what may run.
+        # The state is saved before each start, so that a crash between two lines leaves a record of what may run.
         folder.save(state)
         for name in commands:
             state = replace(state, processes={**state.processes, name: self._launch(state, name)})
@@ -223,11 +223,14 @@ class LocalCluster(Cluster):
         )
 
     def log(self, name: str) -> Path:
-        """Where a part (rm, nm1 ...) writes its log."""
+        """Return the file to which a part (rm, nm1 ...) writes its log."""
         return self.folder.path("logs", f"{name}.log")
 
     def _write_site(self, conf: Path, spec: ClusterSpec, ports: dict[str, int], class_path: str, own: Path) -> None:
-        """The configuration of a daemon whose folder is ``own``: a node's, or the cluster's for the ResourceManager."""
+        """Write the configuration of a daemon whose folder is ``own``.
+
+        A node's, or the cluster's for the ResourceManager.
+        """
         home = str(self.folder.folder)
         properties = rm_properties(spec, home)
         if spec.history:
@@ -265,7 +268,7 @@ class LocalCluster(Cluster):
         return self._came_up(state, start, info)
 
     def _last_words(self, name: str) -> str:
-        """Why a part ended, as its log tells."""
+        """Return why a part ended, according to its log."""
         try:
             lines = self.log(name).read_text(encoding="utf-8", errors="replace").splitlines()
         except OSError:
@@ -280,7 +283,7 @@ class LocalCluster(Cluster):
                 name,
                 runs_as=str(process.pid) if process and alive else None,
                 memory_mb=process.memory_mb() if process else None,
-                # The host may be called 127.0.0.1 or localhost: the port tells.
+                # The host may be called 127.0.0.1 or localhost, so only the port is compared.
                 node=f":{state.ports.get(name, 0)}",
                 last_words=None if alive else self._last_words(name),
             )

@@ -1,8 +1,8 @@
-"""Processes of a cluster on this machine: started in a session of their own, known after a crash, stopped for good.
+"""Processes of a cluster on this machine: started in sessions of their own, recognised after a crash, reliably stopped.
 
-A process is known by its pid *and* its start time, so that a number that the system gave to somebody else is never
-killed. Everything that a cluster starts, down to the containers' shells, carries the cluster's mark in its environment
-(``YARNFAIR_CLUSTER``): that finds what a crashed NodeManager left behind, whatever process group it is in. Linux only.
+A process is identified by its pid *and* its start time, so that a reused pid is never killed. Everything that a cluster
+starts, including the containers' shells, has the cluster's mark in its environment (``YARNFAIR_CLUSTER``). The mark
+finds what a crashed NodeManager left behind, in any process group. Linux only.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from harness.base.debug import shown
 from harness.base.errors import InputError
 
 _LOG = logging.getLogger(__name__)
-#: The variable that marks all of a cluster's processes.
+#: The environment variable that marks all of a cluster's processes.
 MARK = "YARNFAIR_CLUSTER"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process that was started: `start_ticks` is its start time in clock ticks since boot (/proc/PID/stat)."""
+    """A process that was started. `start_ticks`: its start time in clock ticks since boot (/proc/PID/stat)."""
 
     pid: int
     start_ticks: int
@@ -37,12 +37,12 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether this very process still runs (a zombie does not)."""
+        """Return whether this very process still runs (a zombie does not)."""
         found = _stat(self.pid)
         return found is not None and found[1] == self.start_ticks and found[0] != "Z" and self.boot_id == boot_id()
 
     def memory_mb(self) -> float | None:
-        """Resident memory in MiB; None when it does not run."""
+        """Return the resident memory in MiB; None if the process does not run."""
         if not self.alive:
             return None
         try:
@@ -52,10 +52,10 @@ class Process:
         return round(pages * _PAGE_BYTES / 2**20, 1)
 
     def signal_group(self, number: signal.Signals) -> None:
-        """A signal to the process and its group; nothing when it does not run."""
+        """Send a signal to the process and its group; do nothing if the process does not run."""
         if not self.alive:
             return
-        # It may end between the look and the signal.
+        # It may end between the check and the signal.
         try:
             os.killpg(self.pid, number)
         except ProcessLookupError:
@@ -65,7 +65,7 @@ class Process:
 
 
 def free_mb(meminfo: Path = Path("/proc/meminfo")) -> int | None:
-    """What this machine's memory can still give, MiB; None where a system does not say."""
+    """Return the available memory of this machine, MiB; None on a system that does not report it."""
     try:
         found = re.search(r"^MemAvailable:\s+(\d+) kB", meminfo.read_text(), re.MULTILINE)
     except OSError:
@@ -74,29 +74,29 @@ def free_mb(meminfo: Path = Path("/proc/meminfo")) -> int | None:
 
 
 def boot_id() -> str:
-    """Names this boot of the machine: pids and start times of another one mean nothing."""
+    """Return the identity of this boot of the machine: pids and start times of another boot are not valid."""
     return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def _stat(pid: int) -> tuple[str, int] | None:
-    """State letter and start time of a process; None when there is none."""
+    """Return state letter and start time of a process; None if there is none."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (OSError, UnicodeDecodeError):
         return None
-    # The command's name stands in brackets and may hold anything: count from behind the last one.
+    # The command's name is in brackets and may contain anything, so the fields are counted from the last bracket.
     parts = text[text.rindex(")") + 2 :].split()
     return parts[0], int(parts[19])
 
 
 def of_pid(pid: int) -> list[Process]:
-    """The process that has this number now: one, or none."""
+    """Return the process that has this pid now, as a list of one or none."""
     found = _stat(pid)
     return [Process(pid, found[1], boot_id())] if found is not None and found[0] != "Z" else []
 
 
 def start(command: Sequence[str], *, environment: Mapping[str, str], folder: Path, log: Path) -> Process:
-    """Starts a command in a session of its own (a Ctrl-C here does not reach it), its output appended to `log`."""
+    """Start a command in a session of its own (a Ctrl-C here does not reach it); append its output to `log`."""
     with log.open("ab") as out:
         try:
             started = subprocess.Popen(
@@ -112,7 +112,7 @@ def start(command: Sequence[str], *, environment: Mapping[str, str], folder: Pat
             raise InputError(f"cannot start {command[0]}: {error.strerror}", hint="check the installation") from None
     _LOG.debug("started %s as process %s, output in %s", shown(shlex.join(command)), started.pid, log)
     found = _stat(started.pid)
-    # It outlives this program: nobody here waits for it, and Popen's destructor must not warn about that.
+    # It outlives this program: nothing here waits for it, and Popen's destructor must not warn about that.
     started.returncode = 0
     if found is None:
         raise InputError(f"{command[0]} ended at once", where=str(log), hint="this log says why")
@@ -120,7 +120,7 @@ def start(command: Sequence[str], *, environment: Mapping[str, str], folder: Pat
 
 
 def marked(mark: str) -> list[Process]:
-    """All processes that carry this mark in their environment (those of which this user may know)."""
+    """Return all processes with this mark in their environment, as far as this user may read it."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for entry in os.listdir("/proc"):
@@ -139,9 +139,9 @@ def marked(mark: str) -> list[Process]:
 
 
 def stop(processes: Sequence[Process], mark: str, *, grace_s: float = 5.0) -> list[int]:
-    """Ends the processes (SIGTERM, then SIGKILL after `grace_s`) and whatever else carries the mark.
+    """Stop the processes (SIGTERM, then SIGKILL after `grace_s`) and all others with the mark.
 
-    Returns the pids that survived even that, normally none.
+    Returns the pids that survived, normally none.
     """
     for process in processes:
         process.signal_group(signal.SIGTERM)
@@ -151,7 +151,7 @@ def stop(processes: Sequence[Process], mark: str, *, grace_s: float = 5.0) -> li
         _reap_of(processes)
     for process in processes:
         process.signal_group(signal.SIGKILL)
-    # Containers are in sessions of their own; killing one may let another start: look until nobody is left.
+    # Containers are in sessions of their own, and killing one may let another start: repeat until none is left.
     end = time.monotonic() + 5.0
     while (left := marked(mark)) and time.monotonic() < end:
         for process in left:
@@ -166,7 +166,7 @@ def stop(processes: Sequence[Process], mark: str, *, grace_s: float = 5.0) -> li
 
 
 def _reap_of(processes: Sequence[Process]) -> None:
-    """Takes those of the processes that are dead children of this program off the process table."""
+    """Remove dead children of this program among the processes from the process table."""
     for process in processes:
         try:
             os.waitpid(process.pid, os.WNOHANG)

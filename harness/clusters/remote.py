@@ -1,7 +1,7 @@
-"""One host over SSH: commands, files that are there whole or not at all, tunnels. What runs there is not decided here.
+"""One host over SSH: commands, atomic file copies, tunnels. What runs on the host is decided elsewhere.
 
 Host keys are checked strictly: a host that known_hosts does not know, or knows by another key, is refused. Keys come
-from a file or the agent; nobody is asked for a password. Every wait has an end.
+from a file or the agent; no password is requested. Every wait has a time limit.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 KEEPALIVE_S = 10
 COMMAND_S = 60.0
-#: So long may a transfer of files stand still.
+#: Time limit for a file transfer without progress.
 TRANSFER_S = 30.0
 _CHUNK = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A command that has ended."""
+    """The result of a command that has ended."""
 
     code: int
     out: str
@@ -48,14 +48,14 @@ class Done:
 
 
 def quote(words: Mapping[str, str] | list[str] | tuple[str, ...]) -> str:
-    """Words of a command as a shell takes them."""
+    """Quote the words of a command for a shell."""
     return " ".join(shlex.quote(word) for word in words)
 
 
 class Remote:
-    """A connection to one host, opened at the first use and again after it broke. Not for several threads at once.
+    """A connection to one host, opened at first use and again after it broke. Not safe for several threads at once.
 
-    Raises Refused (keys), Unreachable (no connection, or it broke), InputError (the host's own no).
+    Raises Refused (keys), Unreachable (no connection, or it broke), InputError (an error that the host reports).
     """
 
     def __init__(self, host: Host) -> None:
@@ -66,13 +66,13 @@ class Remote:
 
     @property
     def name(self) -> str:
-        """The host's name in the inventory and its address."""
+        """Return the host's name in the inventory and its address."""
         return f"{self.host.name} ({self.host.access.host})"
 
     # --- the connection ---
 
     def client(self) -> paramiko.SSHClient:
-        """The open connection."""
+        """Return the open connection."""
         if self._connection is None or not self._connection.is_connected:
             self.close()
             with contextlib.ExitStack() as stack:
@@ -84,8 +84,8 @@ class Remote:
         return client
 
     def close(self) -> None:
-        """Gives the connection back; the next use opens another."""
-        # A connection that is broken raises all kinds of errors as it is closed; it is gone then.
+        """Close the connection; the next use opens another."""
+        # Closing a broken connection raises all kinds of errors; it is closed then.
         with contextlib.suppress(Exception):
             self._closing.close()
         self._sftp = self._connection = None
@@ -98,10 +98,10 @@ class Remote:
 
     @contextlib.contextmanager
     def _talking(self, doing: str, limit_s: float | None = None) -> Iterator[None]:
-        """Raise Unreachable where the connection breaks, and InputError where the host refuses something.
+        """Raise Unreachable if the connection breaks, and InputError if the host refuses something.
 
-        ``limit_s``: after so many seconds the connection is closed, which ends every wait. It is needed where a host
-        is there but may say nothing, because not all waits of paramiko have a time limit.
+        ``limit_s``: after this time the connection is closed, which ends every wait. This is needed if a host accepts
+        the connection but sends nothing, because not all waits of paramiko have a time limit.
         """
         import paramiko
 
@@ -120,7 +120,7 @@ class Remote:
         try:
             yield
             if silent.is_set():
-                raise TimeoutError  # a wait that ended with the connection looks like the end of what was read
+                raise TimeoutError  # if the connection is closed during a wait, paramiko reports the end of the data
         except (paramiko.SSHException, EOFError, TimeoutError, ConnectionError) as error:
             self.close()
             if silent.is_set() or isinstance(error, TimeoutError) or "timeout" in str(error).lower():
@@ -141,7 +141,7 @@ class Remote:
     # --- commands ---
 
     def run(self, command: str, *, timeout_s: float = COMMAND_S, stdin: str = "") -> Done:
-        """Runs a shell command to its end. Unreachable when it does not answer in time."""
+        """Run a shell command to its end. Raises Unreachable if it does not end in time."""
         client, timer = self.client(), Timer()
         with self._talking("a command ran", timeout_s + self.host.access.timeout_s):
             _, out, err = client.exec_command(command, timeout=timeout_s)
@@ -157,7 +157,7 @@ class Remote:
         return Done(code, text.decode("utf-8", "replace"), wrong.decode("utf-8", "replace"))
 
     def check(self, command: str, what: str, *, timeout_s: float = COMMAND_S, stdin: str = "", hint: str = "") -> str:
-        """Runs a command that must succeed; its output. InputError says what it was for and the host's words."""
+        """Run a command that must succeed; return its output. InputError names its purpose and the host's message."""
         done = self.run(command, timeout_s=timeout_s, stdin=stdin)
         if done.code:
             words = (done.err or done.out).strip().splitlines()
@@ -168,7 +168,7 @@ class Remote:
     # --- files ---
 
     def sftp(self) -> paramiko.SFTPClient:
-        """The SFTP session."""
+        """Return the SFTP session."""
         client = self.client()
         if self._sftp is None:
             with self._talking("SFTP began", self.host.access.timeout_s):
@@ -179,7 +179,7 @@ class Remote:
         return self._sftp
 
     def read(self, path: str, limit: int) -> bytes:
-        """A file's bytes. InputError when it is not there or too large."""
+        """Return a file's bytes. Raises InputError if it does not exist or is too large."""
         session = self.sftp()
         with self._talking(f"{path} was read"):
             try:
@@ -189,7 +189,7 @@ class Remote:
                 raise InputError(f"{path} cannot be read: {reason(error)}", where=self.name, hint=hint) from None
 
     def read_if_there(self, path: str, limit: int) -> bytes | None:
-        """A file's bytes; None when there is none. InputError when it is too large."""
+        """Return a file's bytes; None if it does not exist. Raises InputError if it is too large."""
         session = self.sftp()
         with self._talking(f"{path} was read"):
             try:
@@ -205,9 +205,9 @@ class Remote:
         return data
 
     def put(self, files: Mapping[str, bytes | Path], *, mode: int = 0o644) -> None:
-        """Puts files there (path on the host -> its bytes, or a file here), each whole or not at all.
+        """Copy files to the host (path on the host -> its bytes, or a local file), each atomically.
 
-        Checksums are compared on the host before any of them takes its place.
+        Checksums are compared on the host before any file is renamed to its final name.
         """
         _LOG.debug("sftp %s: put %s", self.name, shown(", ".join(files)))
         session = self.sftp()
@@ -221,7 +221,7 @@ class Remote:
                 with self._talking(f"{last} was copied"):
                     with session.open(part, "wb") as out:
                         if not mode & stat.S_IROTH:
-                            session.chmod(part, 0o600)  # before there is something to read in it
+                            session.chmod(part, 0o600)  # before the file has content that others could read
                         out.set_pipelined(True)
                         for piece in _pieces(source):
                             out.write(piece)
@@ -252,7 +252,10 @@ class Remote:
             raise
 
     def _remove_quietly(self, paths: list[str]) -> str:
-        """Removes what a failed copy left (over a new connection if need be); the folder if its disk is full."""
+        """Remove the rest of a failed copy (over a new connection if necessary).
+
+        The whole folder if its disk is full.
+        """
         try:
             folder = posixpath.dirname(paths[-1])
             free = self.run(
@@ -265,7 +268,7 @@ class Remote:
 
 @contextlib.contextmanager
 def _connected(access: Access, through: fabric.Connection | None = None) -> Iterator[fabric.Connection]:
-    """`connected`, where waiting does not mend that known_hosts does not know a host."""
+    """Open a connection; raise Refused for a host that known_hosts does not know, because waiting does not help."""
     try:
         with connected(access, f"{access.name} ({access.host}:{access.port or 22})", through=through) as connection:
             yield connection

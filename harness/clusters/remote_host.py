@@ -1,8 +1,8 @@
-"""What is done on one host of a cluster over SSH: looked at, installed, configured, started, ended.
+"""Operations on one host of a cluster over SSH: examine, install, configure, start and stop.
 
-Each host has one folder of ours: ``lib-DIGEST/`` (jars, kept for the next time), and ``MARK/`` for one cluster (site
-files, scheduler folder, logs, local folders). Daemons carry the cluster's mark in their environment: that finds all of
-them, containers included, whatever happened. Hosts need a POSIX shell, Java 17, sha256sum and setsid.
+Each host has one folder of this project: ``lib-DIGEST/`` (jars, kept for the next time), and ``MARK/`` for one cluster
+(site files, scheduler folder, logs, local folders). Daemons have the cluster's mark in their environment, by which all
+of them are found, including containers. Hosts need a POSIX shell, Java 17, sha256sum and setsid.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.yarn.releases import HadoopRelease
 
 Progress = Callable[[str], None]
 _MAIN = {"rm": RM, "nm": NM}
-#: Ends every process of a mark, first gently; says who is left. Containers are in sessions of their own.
+#: Stops every process of a mark, first with SIGTERM; prints those that are left. Containers are in their own sessions.
 _STOP = """
 mark="$1"; grace="$2"
 marked() {
@@ -51,14 +51,14 @@ marked
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What an examination of a host found: Java's home and, on the ResourceManager's host, free ports."""
+    """The result of examining a host: Java's home and, on the ResourceManager's host, free ports."""
 
     java: str
     ports: list[int]
 
 
 def examine(host: Host, rm: Host, release: HadoopRelease | None, progress: Progress) -> Found:
-    """What a host has: a Java that runs the release (if it is known), tools, room; free ports on the RM's."""
+    """Examine a host: a Java that runs the release (if it is known), tools, disk space; free ports on the RM's host."""
     progress(f"looking at {host.name}")
     with Remote(host) as remote:
         java = host.java or "java"
@@ -105,7 +105,7 @@ def examine(host: Host, rm: Host, release: HadoopRelease | None, progress: Progr
 
 
 def install(host: Host, lib: Path, lib_name: str, progress: Progress) -> None:
-    """The jars in ``folder/lib-DIGEST``: what is there with the right checksum is not copied again."""
+    """Install the jars in ``folder/lib-DIGEST``; files with the right checksum are not copied again."""
     with Remote(host) as remote:
         target = posixpath.join(host.folder, lib_name)
         remote.check(f"mkdir -p {shlex.quote(target)} && rm -f {shlex.quote(target)}/.*.part", "the jars' folder")
@@ -120,7 +120,7 @@ def install(host: Host, lib: Path, lib_name: str, progress: Progress) -> None:
 
 
 def scheduler_file(home: str, state: ClusterState) -> str:
-    """The scheduler's file in the cluster's folder on the RM's host."""
+    """Return the path of the scheduler's file in the cluster's folder on the RM's host."""
     return posixpath.join(home, "scheduler", SCHEDULERS[state.spec.scheduler].file_name)
 
 
@@ -170,7 +170,7 @@ def launch(host: Host, role: str, state: ClusterState, progress: Progress) -> No
         f"HADOOP_CONF_DIR={conf}",
     ]
     log = posixpath.join(home, "logs", f"{role}.log")
-    # In braces: only the daemon itself is in the background, with none of this channel's ends in its hands.
+    # The braces put only the daemon itself in the background; it inherits no end of this channel.
     line = (
         f"cd {shlex.quote(posixpath.join(home, 'tmp'))} && "
         f"{{ setsid env {quote(environment)} {quote(command)} >> {shlex.quote(log)} 2>&1 < /dev/null & }} ; "
@@ -182,7 +182,10 @@ def launch(host: Host, role: str, state: ClusterState, progress: Progress) -> No
 
 
 def clean(host: Host, state: ClusterState, progress: Progress) -> list[str]:
-    """Ends the mark's processes on one host; a host that does not answer is named, and the others go on."""
+    """Stop the mark's processes on one host.
+
+    A host that does not answer is named, and the other hosts are still cleaned.
+    """
     progress(f"{host.name}: ending what runs")
     try:
         with Remote(host) as remote:
@@ -196,7 +199,7 @@ def clean(host: Host, state: ClusterState, progress: Progress) -> list[str]:
 
 
 def running(host: Host, role: str, state: ClusterState) -> tuple[str, float] | None:
-    """(pid, resident MiB) of a daemon; None when it does not run."""
+    """Return (pid, resident MiB) of a daemon; None if it does not run."""
     script = (
         'for p in $(grep -lzx "$1" /proc/[0-9]*/environ 2>/dev/null | cut -d/ -f3); do '
         'grep -qzx "$2" /proc/$p/cmdline 2>/dev/null && '
@@ -225,7 +228,7 @@ def home_of(host: Host, state: ClusterState) -> str:
 
 def mark_of(host: Host, state: ClusterState) -> str:
     """Return the mark by which a host's processes of this cluster are recognised."""
-    # A mark for each host: several of them may be one machine.
+    # Each host has its own mark, because several hosts of the inventory may be one machine.
     return f"{state.mark}-{host.name}"
 
 
@@ -238,13 +241,13 @@ def _sha256(path: Path) -> str:
 
 
 def digest_of(lib: Path) -> str:
-    """Names a set of jars: another set is another folder on the hosts."""
+    """Return the digest of a set of jars: each set has its own folder on the hosts."""
     names = "\n".join(f"{jar.name} {jar.stat().st_size}" for jar in sorted(lib.glob("*.jar")))
     return hashlib.sha256(names.encode()).hexdigest()[:12]
 
 
 def _listening(remote: Remote) -> set[int]:
-    """Ports on which somebody on the host listens."""
+    """Return the ports on which processes of the host listen."""
     told = remote.run("cat /proc/net/tcp /proc/net/tcp6 2>/dev/null").out
     taken = set()
     for line in told.splitlines():
@@ -255,9 +258,9 @@ def _listening(remote: Remote) -> set[int]:
 
 
 def for_enforce(state: ClusterState, rm: Host, path: str) -> dict[str, Any]:
-    """The keys of `yarnfair enforce`'s configuration that lead through the tunnels to this RM and to its file.
+    """Return the keys of `yarnfair enforce`'s configuration that lead through the tunnels to this RM and to its file.
 
-    The RM tells its own ports, which are not those of the tunnels: all that are forwarded have to be given.
+    The RM reports its own ports, which differ from those of the tunnels, so all forwarded ports must be given.
     """
     ports = {name: f"{LOOPBACK}:{state.ports[name]}" for name in ("admin", "client") if name in state.ports}
     access = rm.access

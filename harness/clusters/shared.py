@@ -1,6 +1,6 @@
 """Folders that all nodes of a cluster see under one path: on this machine, or in a volume of containers.
 
-Clusters whose hosts share no folder have `harness.clusters.hosts_folder`.
+For clusters whose hosts share no folder there is `harness.clusters.hosts_folder`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.base.files import put_file, reading, writing
 
-#: Of a folder that holds programs and that containers of another user write into. The sticky bit keeps that user, and
-#: any other one of the machine, from replacing or removing what is not theirs, the programs above all.
+#: Mode of a folder that holds programs and that containers of another user write into. The sticky bit prevents that
+#: user, and any other user, from replacing or removing other people's files, above all the programs.
 OPEN_MODE = 0o1777
 
 
@@ -31,23 +31,23 @@ class SharedFolder(ABC):
 
     @abstractmethod
     def write(self, files: Mapping[str, bytes]) -> None:
-        """Puts files there. Raises InputError."""
+        """Write files into the folder. Raises InputError."""
 
     @abstractmethod
     def read(self, name: str) -> bytes | None:
-        """What a file holds now; None while there is none. Raises InputError."""
+        """Return the present content of a file; None if there is none. Raises InputError."""
 
     @abstractmethod
     def remove(self) -> None:
-        """Takes the folder away."""
+        """Remove the folder."""
 
     def troubles(self) -> list[str]:
-        """What went wrong since asked last without stopping anything; one line each."""
+        """Return the problems since the last call that did not stop anything, one a line."""
         return []
 
 
 class LocalFolder(SharedFolder):
-    """A folder of this machine, which the nodes see as it is (local processes, NFS)."""
+    """A folder of this machine that the nodes see under the same path (local processes, NFS)."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
@@ -58,9 +58,10 @@ class LocalFolder(SharedFolder):
         with writing(self.path):
             self.folder.mkdir(parents=True, exist_ok=True)
             for name, content in files.items():
-                # Replaced, not written into: somebody else may have put a file or a link of that name here.
+                # Files are replaced, not written in place, because somebody else may have created a file or link of
+                # that name.
                 put_file(self.folder / name, _writer(content))
-            # The nodes' containers may be another user's, and write their records here.
+            # The nodes' containers may run as another user and write their records here.
             self.folder.chmod(OPEN_MODE)
 
     def read(self, name: str) -> bytes | None:
@@ -82,13 +83,13 @@ def _writer(content: bytes) -> Callable[[Path], None]:
 
 
 class ContainerFolder(SharedFolder):
-    """A folder of a volume that all containers of a Docker cluster mount, reached through one of them."""
+    """A folder in a volume that all containers of a Docker cluster mount, accessed through one of them."""
 
     def __init__(self, container: Any, path: str) -> None:
         self.container, self.path = container, path
 
     def beside(self, name: str) -> ContainerFolder:
-        """Another folder of the same volume."""
+        """Return another folder of the same volume."""
         return ContainerFolder(self.container, f"{self.path.rpartition('/')[0]}/{name}")
 
     def write(self, files: Mapping[str, bytes]) -> None:
@@ -121,9 +122,9 @@ class ContainerFolder(SharedFolder):
         return next((content for _, _, content in self.members(name)), None)
 
     def members(self, name: str, *, contents: bool = True) -> list[tuple[str, int, bytes]]:
-        """A file, or the files below a folder: (its path from there on, its size, what it holds if ``contents``).
+        """Return a file, or the files below a folder: (relative path, size, content if ``contents``).
 
-        None of it where there is nothing. Raises InputError.
+        Returns nothing if there is no such file. Raises InputError.
         """
         import docker
 
@@ -142,12 +143,12 @@ class ContainerFolder(SharedFolder):
         return found
 
     def remove(self, name: str = "") -> None:
-        """Takes it away, or what is below it by that name."""
+        """Remove the folder, or only the file or folder of this name in it."""
         with self.errors():
             self.container.exec_run(["rm", "-rf", f"{self.path}/{name}".rstrip("/")])
 
     def node_limit_mb(self) -> int | None:
-        """What the containers that are nodes may really take; None: nothing holds them to less than they offer."""
+        """Return the smallest memory limit of the containers in which nodes run, MiB; None if they have no limit."""
         with self.errors():
             project = self.container.labels.get("com.docker.compose.project", "")
             labels = [f"com.docker.compose.project={project}", "com.docker.compose.service=nm"]
@@ -157,7 +158,7 @@ class ContainerFolder(SharedFolder):
 
     @contextlib.contextmanager
     def errors(self) -> Iterator[None]:
-        """What Docker says inside, as InputError."""
+        """Convert Docker's errors within the context to InputError."""
         import requests
 
         import docker

@@ -1,6 +1,6 @@
-"""Hadoop's configuration files: written, read and copied.
+"""Hadoop's configuration files: writes, reads and copies them.
 
-The properties themselves are chosen in harness.clusters.daemon_site; docker/conf has the image's own.
+harness.clusters.daemon_site chooses the properties; docker/conf has the image's own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log4j.appender.stdout.layout.ConversionPattern=%d{ISO8601} %p %c{1}: %m%n
 
 
 def check_property(name: str, value: str) -> None:
-    """CallError for what Hadoop could not read back from a site file."""
+    """Raise CallError for a property that Hadoop could not read back from a site file."""
     if not re.fullmatch(r"[A-Za-z0-9_.*-]{1,200}", name):
         raise CallError(f"{name[:60]!r} is not a property's name", hint="give --property NAME=VALUE")
     if re.search(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", value):
@@ -31,14 +31,14 @@ def check_property(name: str, value: str) -> None:
 
 
 def render(properties: Mapping[str, str]) -> str:
-    """A site file with these properties."""
+    """Return a site file with these properties."""
     for name, value in properties.items():
         check_property(name, value)
     return templates(keep_trailing_newline=True).get_template("hadoop-site.xml.j2").render(properties=properties)
 
 
 def read(path: Path) -> dict[str, str]:
-    """The properties of a site file of our own, in its order."""
+    """Return the properties of a site file that this module wrote, in its order."""
     from lxml import etree
 
     root = etree.parse(str(path), etree.XMLParser(resolve_entities=False, no_network=True)).getroot()
@@ -46,19 +46,19 @@ def read(path: Path) -> dict[str, str]:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Copies a file that the user named; InputError when it cannot be read. Whether it makes sense, the RM decides."""
+    """Copy a file that the user named. Raises InputError if it cannot be read. The RM decides whether it is valid."""
     with reading(source):
         data = source.read_bytes()
     write(target, data)
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Writes a file, whole or not at all, readable for all (another user's container reads it)."""
+    """Write a file atomically, readable for all, because another user's container reads it."""
     write_bytes(path, content.encode() if isinstance(content, str) else content)
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Writes a file that only its owner may read, whole or not at all, on the disk when this returns. OSError."""
+    """Write a file atomically and flush it to disk; only its owner may read it. Raises OSError."""
 
     def write(draft: Path) -> None:
         draft.write_bytes(content)

@@ -1,6 +1,6 @@
-"""A cluster on other hosts, over SSH: installed, started, tunnelled, taken down; or one that is there, adopted.
+"""A cluster on other hosts, over SSH: installed, started, tunnelled and removed; or a running one, adopted.
 
-What is done on each host is harness.clusters.remote_host's, the tunnels' process harness.clusters.tunnel's.
+harness.clusters.remote_host works on each host; harness.clusters.tunnel is the process of the tunnels.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ from harness.yarn.sftp import OverSftp
 if TYPE_CHECKING:
     from paramiko import SFTPClient
 
-#: What an adopted cluster's allocation file held, in the state folder.
+#: In the state folder: the backup of an adopted cluster's allocation file.
 _BEFORE = "allocations-before.xml"
-#: In a state whose hosts have only been asked: nothing has been changed on any.
+#: Marks a state whose hosts have only been examined: nothing has been changed on any.
 _UNTOUCHED = "untouched"
 
 
@@ -85,7 +85,7 @@ class SshCluster(Cluster):
     schedulers = ("fair", "capacity")
 
     def inventory(self) -> Inventory:
-        """The inventory given, or the one that the cluster was brought up with."""
+        """Return the given inventory, or the one with which the cluster was brought up."""
         state = self.folder.load() if self.folder.folder.exists() else None
         if state is not None and state.remote:
             try:
@@ -116,9 +116,9 @@ class SshCluster(Cluster):
     # --- up ---
 
     def up(self, spec: ClusterSpec, *, timeout_s: float = 300.0, keep: bool = False) -> ClusterStatus:
-        """Installs what is missing, starts the daemons, waits until all nodes are RUNNING.
+        """Install what is missing, start the daemons, and wait until all nodes are RUNNING.
 
-        Whatever fails, nothing is left running (unless `keep`), and no file is there by half.
+        After a failure nothing is left running (unless `keep`), and no file is incomplete.
         """
         inventory = self._given
         if spec.jars:
@@ -153,7 +153,7 @@ class SshCluster(Cluster):
         involved = [host for host in inventory.hosts if host.roles]
         lib_name = f"lib-{digest_of(lib)}"
         with ThreadPoolExecutor(max_workers=min(len(involved), 8)) as pool:
-            # Every host is asked before the first is changed.
+            # All hosts are examined before the first is changed.
             release = jars.release(state.spec.hadoop)
             found = list(pool.map(lambda host: examine(host, rm, release, self._progress), involved))
             ports = dict(zip(RM_PORTS, found[involved.index(rm)].ports, strict=True))
@@ -173,7 +173,7 @@ class SshCluster(Cluster):
         }
         state = replace(state, ports=local, remote=remote)
         self.folder.save(state)
-        # The RM first: nodes that find nobody wait longer between their attempts than its start takes.
+        # The RM starts first: a node that finds no RM waits longer between its attempts than the RM's start takes.
         launch(rm, "rm", state, self._progress)
         for host in inventory.nodes:
             launch(host, "nm", state, self._progress)
@@ -228,7 +228,7 @@ class SshCluster(Cluster):
     # --- down, status ---
 
     def _check_own(self, state: ClusterState | None) -> None:
-        """Of an adopted cluster nothing is ended: that is `release`'s."""
+        """Raise InputError for an adopted cluster, which `down` must not stop; `release` restores it."""
         if state is not None and state.remote and state.remote.get("adopted"):
             raise InputError(
                 "this cluster was adopted, not brought up",
@@ -239,7 +239,7 @@ class SshCluster(Cluster):
     def _clean(self, state: ClusterState) -> list[str]:
         left: list[str] = [str(pid) for pid in processes.stop(list(state.processes.values()), state.mark)]
         if state.remote.get(_UNTOUCHED):
-            # Nothing is there to end; the hosts may well be others than was meant, or let nobody in.
+            # Nothing has been started, and the hosts may be the wrong ones, or refuse access.
             return left
         try:
             inventory = self._hosts_of(state)
@@ -301,7 +301,7 @@ class SshCluster(Cluster):
 
     @classmethod
     def examine(cls, *, running: bool) -> Iterator[Finding]:
-        """Of this machine `up` needs the jars to copy."""
+        """Check what `up` needs of this machine: the jars to copy."""
         if not running:
             yield examine_jars()
 
@@ -311,14 +311,14 @@ class SshCluster(Cluster):
         return f"look into logs/ in the cluster's folder on its host (the RM's: beside {status.scheduler_folder})"
 
     def place(self) -> ConfigStore:
-        """Where the cluster's allocation file lies."""
+        """Return the location of the cluster's allocation file."""
         state, inventory = self.known(), self.inventory()
         if inventory.rm is None or not state.remote.get("scheduler_file"):
             hint = "bring it up again"
             raise InputError("no scheduler's file of this cluster", where=str(self.folder.folder), hint=hint)
         return RemotePlace(inventory.rm, str(state.remote["scheduler_file"]))
 
-    # --- a cluster that is there already ---
+    # --- a cluster that already runs ---
 
     def adopt(
         self,
@@ -349,7 +349,7 @@ class SshCluster(Cluster):
             try:
                 with Remote(rm) as remote:
                     content = remote.read(allocation_file, MAX_BYTES)
-                    # Who may read the file, its owner and group say; a copy is for its own owner only.
+                    # The file's owner and group define who may read it; a copy may be read by its own owner only.
                     remote.put({backup: content}, mode=0o600)
                 site.write_private(self.folder.path(_BEFORE), content)
                 given = {"http": rest, "admin": admin, "client": client}
@@ -386,10 +386,10 @@ class SshCluster(Cluster):
                 raise
 
     def release(self) -> bool:
-        """Puts an adopted cluster's allocation file back as it was and forgets the cluster. Whether it had changed.
+        """Restore an adopted cluster's allocation file and forget the cluster. Return whether the file had changed.
 
-        What the file held until now (perhaps somebody has changed it in the meantime) stays in the state's parent
-        folder, named after both.
+        The file's content until now, which somebody may have changed in the meantime, is saved in the state's parent
+        folder under a name made of both.
         """
         with self.folder.lock():
             state = self.folder.load()
@@ -413,7 +413,10 @@ class SshCluster(Cluster):
             return now != before
 
     def _keep(self, data: bytes, name: str) -> Path:
-        """Keeps what a file held beside the state folder, never over another. InputError where that cannot be."""
+        """Save a file's content beside the state folder, never over another file.
+
+        Raises InputError if that is impossible.
+        """
         base = self.folder.folder
         for number in itertools.count():
             target = base.with_name(f"{base.name}-{name}" + (f".{number}" if number else ""))

@@ -1,7 +1,7 @@
-"""The state folder of a cluster: what was started, where it answers, which lock keeps two commands apart.
+"""The state folder of a cluster: what was started, its addresses, and the lock that separates two commands.
 
-``cluster.json`` is written before anything is started and after each step, whole or not at all, so that whatever
-happens to ``up`` the next command knows what to clean away. What runs there is not started or stopped here.
+``cluster.json`` is written atomically before anything is started and after each step, so that the next command knows
+what to remove even if ``up`` crashes. This module neither starts nor stops anything.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from harness.clusters.processes import Process
 from harness.clusters.site import write_private
 
 _FILE = "cluster.json"
-#: Says that a folder is ours to empty; the lock is on it.
+#: The file that marks a folder as one that may be emptied; it also carries the lock.
 _OWN = ".yarnfair-cluster"
 _FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """What a cluster shall be. Memory in MiB.
+    """The description of a wanted cluster. Memory in MiB.
 
     `memory_mb` and `vcores` are what each node advertises (configuration only, whatever the machine has). `ports`: the
-    RM's, by name (http, client, admin); what is not named gets a free one. `scheduler`: fair or capacity.
-    `allocations`: its file (allocation file, capacity-scheduler.xml) that the cluster starts with. `properties` go into
-    yarn-site.xml. `jars`: added to the RM's class path. `node_limit_mb`: what a node's daemon and containers may take
-    together, where the backend holds them to it (None: what replayed load takes, which is little). `history`: a
+    RM's ports by name (http, client, admin); the others are chosen freely. `scheduler`: fair or capacity.
+    `allocations`: the scheduler's file (allocation file, capacity-scheduler.xml) at the start. `properties` are added
+    to yarn-site.xml. `jars` are added to the RM's class path. `node_limit_mb`: what a node's daemon and containers may
+    use together, if the backend enforces a limit (None: the small amount that replayed load uses). `history`: a
     JobHistoryServer beside the RM (local). `hadoop`: the release (None: that of HADOOP_LIB, else the default).
     """
 
@@ -99,22 +99,22 @@ class ClusterState:
     started_at: float = 0.0
     running_s: float | None = None
     rm_id: int | None = None
-    #: Of a cluster on other hosts (ssh): the inventory, the RM's own ports, what was installed where.
+    #: For a cluster on other hosts (ssh): the inventory, the RM's own ports, and what was installed where.
     remote: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def rest(self) -> str:
-        """The RM's REST address."""
+        """Return the RM's REST address."""
         return f"http://127.0.0.1:{self.ports['http']}"
 
     @property
     def history(self) -> str | None:
-        """The JobHistoryServer's address; None without one."""
+        """Return the JobHistoryServer's address; None without one."""
         return f"http://127.0.0.1:{self.ports['history']}" if self.spec.history else None
 
 
 def default_folder(backend: str) -> Path:
-    """Where the state lies unless the user says otherwise: ``$XDG_STATE_HOME/yarnfair/<backend>``."""
+    """Return the default location of the state: ``$XDG_STATE_HOME/yarnfair/<backend>``."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return Path(base) / "yarnfair" / backend
 
@@ -126,12 +126,12 @@ class StateFolder:
         self.folder = folder.absolute()
 
     def path(self, *parts: str) -> Path:
-        """A path inside."""
+        """Return the path of a file in the folder."""
         return self.folder.joinpath(*parts)
 
     @contextlib.contextmanager
     def lock(self) -> Iterator[None]:
-        """One command at a time: InputError when another one is at work. Makes the folder."""
+        """Lock the folder, which is created if necessary. Raises InputError if another command uses it."""
         if self.folder.exists() and not self.folder.is_dir():
             raise CallError(f"{self.folder} is not a folder", hint="give another --state")
         ours = any(self.path(name).exists() for name in (_FILE, _OWN))
@@ -142,7 +142,7 @@ class StateFolder:
             yield
 
     def load(self) -> ClusterState | None:
-        """The state; None when there is none. InputError when the file cannot be used."""
+        """Return the state; None if there is none. Raises InputError if the file cannot be used."""
         path = self.path(_FILE)
         try:
             document = json.loads(path.read_bytes())
@@ -159,12 +159,12 @@ class StateFolder:
             ) from None
 
     def save(self, state: ClusterState) -> None:
-        """Writes the state, whole or not at all."""
+        """Write the state atomically."""
         document = json.dumps({"format": _FORMAT, **asdict(state)}, indent=1)
         write_private(self.path(_FILE), document.encode())
 
     def remove(self) -> None:
-        """Removes the folder and all that is in it."""
+        """Remove the folder and all that is in it."""
         shutil.rmtree(self.folder, ignore_errors=True)
         if self.folder.exists():
             raise InputError("cannot be removed", where=str(self.folder), hint="look at who owns what is in it")
@@ -188,7 +188,7 @@ def _from_document(document: Any) -> ClusterState:
 
     if document.pop("format") != _FORMAT:
         raise ValueError("another format")
-    # A state says what was started: that its files are gone since must not keep `down` from working.
+    # A state records what was started; `down` must work even if these files have been removed since.
     document["spec"].update(allocations=None, jars=())
     state = TypeAdapter(ClusterState).validate_python(document)
     if not state.mark or any(process.pid <= 1 for process in state.processes.values()):

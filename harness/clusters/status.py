@@ -1,6 +1,6 @@
-"""How a cluster is: its parts, what the ResourceManager says of the nodes, and waiting until all of them run.
+"""The status of a cluster: its parts, its nodes according to the ResourceManager; and waiting until all of them run.
 
-The same for every backend; who the parts are, the backends know.
+The same for every backend; the backends provide the parts.
 """
 
 from __future__ import annotations
@@ -19,30 +19,31 @@ from harness.yarn.queue_answers import FAIR
 from harness.yarn.rest import RestClient
 from harness.yarn.rmclient import RmAddress
 
-#: Asked for by name, because without it the RM leaves the lost ones out.
+#: The states are requested by name, because without them the RM leaves lost nodes out.
 NODE_STATES = ("NEW", "RUNNING", "UNHEALTHY", "LOST", "REBOOTED", "DECOMMISSIONING", "DECOMMISSIONED", "SHUTDOWN")
-#: A node that says so for this long has a reason that waiting does not mend (its disk check runs each 2 minutes).
+#: A node that is UNHEALTHY for this long has a reason that waiting does not remove (its disk check runs every 2
+#: minutes).
 UNHEALTHY_FOR_S = 5.0
 _QUICK = HttpOptions(connect_timeout_s=1, read_timeout_s=5, deadline_s=6, attempts=1)
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part of a cluster. `runs_as`: its pid or container (None: it does not run). Memory resident, MiB."""
+    """A part of a cluster. `runs_as`: its pid or container (None: it does not run). Memory: resident, MiB."""
 
     name: str
     runs_as: str | None
     memory_mb: float | None
-    node: str  # how to tell its node among the RM's: the id's host, or its ":port"
-    last_words: str | None = None  # why it ended, as its log tells; None while it runs
+    node: str  # identifies its node among the RM's: the id's host, or its ":port"
+    last_words: str | None = None  # why it ended, according to its log; None while it runs
 
     def is_node(self, identity: str) -> bool:
-        """Whether this part is the node that the RM calls by this id."""
+        """Return whether this part is the node to which the RM gives this id."""
         host, colon, port = identity.rpartition(":")
         return self.node in (host, colon + port)
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the document for ``--json``."""
         return {
             "name": self.name,
             "runs_as": self.runs_as,
@@ -53,10 +54,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """A cluster as it is. `info` is None when the RM does not answer, `problem` then says why.
+    """A cluster's present status. `info` is None if the RM does not answer; `problem` then explains why.
 
-    `running_s`: seconds from ``up`` to all nodes RUNNING. `recorded_id`: the id of the RM that ``up`` saw.
-    `wanted` is 0 where nobody asked for nodes: the cluster was there already.
+    `running_s`: seconds from ``up`` to all nodes RUNNING. `recorded_id`: the id of the RM that ``up`` saw. `wanted` is
+    0 if no number of nodes was requested, because the cluster already ran.
     """
 
     backend: str
@@ -76,30 +77,30 @@ class ClusterStatus:
     scheduler_host: str | None = None  # the host that has the folder; None: this machine
     not_forwarded: frozenset[str] = frozenset()  # of "admin" and "client": ports of `address` that lead nowhere
     history: str | None = None  # the JobHistoryServer's address
-    enforce: Mapping[str, Any] | None = None  # what `yarnfair enforce`'s configuration says to reach it from here
+    enforce: Mapping[str, Any] | None = None  # settings of `yarnfair enforce`'s configuration to reach it from here
 
     @property
     def allocation_file(self) -> str:
-        """Where the allocation file lies: a path, or HOST:PATH."""
+        """Return the location of the allocation file: a path, or HOST:PATH."""
         path = posixpath.join(self.scheduler_folder, self.scheduler_file)
         return path if self.scheduler_host is None else f"{self.scheduler_host}:{path}"
 
     def rpc(self, name: Literal["admin", "client"]) -> str | None:
-        """The RM's admin or client RPC address (HOST:PORT); None where none leads there from here."""
+        """Return the RM's admin or client RPC address (HOST:PORT); None if it is not reachable from here."""
         return None if name in self.not_forwarded else str(getattr(self.address, name))
 
     @property
     def up(self) -> bool:
-        """Whether every part runs, the RM answers, and it has as many nodes RUNNING as were asked for.
+        """Return whether every part runs, the RM answers, and all requested nodes are RUNNING.
 
-        The RM calls a node RUNNING until it has missed it for a while: the parts are looked at too.
+        The RM shows a lost node as RUNNING for a while, so the parts are checked, too.
         """
         running = sum(node.state == "RUNNING" for node in self.nodes)
         parts = [self.rm, *self.parts]
         return self.info is not None and running >= self.wanted and all(part.runs_as for part in parts)
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the document for ``--json``."""
         nodes = []
         unmatched = {node.id: node for node in self.nodes}
         for part in self.parts:
@@ -147,7 +148,7 @@ def _node_document(node: NodeStatus | None) -> dict[str, Any]:
 
 
 def last_words(log: Sequence[str]) -> str:
-    """The line of a daemon's log that says best why it ended: the innermost cause, else the last error."""
+    """Return the most informative line of a daemon's log on why it ended: the innermost cause, else the last error."""
     for sign in ("Caused by: ", " FATAL ", " ERROR ", "Exception"):
         told = [line for line in log if sign in line]
         if told:
@@ -156,7 +157,7 @@ def last_words(log: Sequence[str]) -> str:
 
 
 def look(rest_address: str) -> tuple[ClusterInfo | None, list[NodeStatus], str | None]:
-    """What the RM at this address says: itself, all its nodes, and why it says nothing (None: it answers)."""
+    """Return the RM's answers at this address: itself, all its nodes, and why it does not answer (None: it does)."""
     with RestClient([rest_address], _QUICK) as rest:
         try:
             return rest.info(), rest.nodes(NODE_STATES), None
@@ -165,7 +166,7 @@ def look(rest_address: str) -> tuple[ClusterInfo | None, list[NodeStatus], str |
 
 
 def scheduler_of(rest_address: str) -> str:
-    """Which scheduler the RM at this address has: ``fair`` or ``capacity``. Raises what a RestClient raises."""
+    """Return which scheduler the RM at this address has: ``fair`` or ``capacity``. Raises the errors of RestClient."""
     with RestClient([rest_address], _QUICK) as rest:
         return "fair" if rest.scheduler().type == FAIR else "capacity"
 
@@ -179,10 +180,10 @@ def wait_for_nodes(
     progress: Callable[[str], None] = lambda _: None,
     every_s: float = 0.2,
 ) -> ClusterInfo:
-    """Waits until `wanted` nodes are RUNNING; which RM it is.
+    """Wait until `wanted` nodes are RUNNING; return the RM's identity.
 
-    `end` is on the monotonic clock, `check` raises when waiting is in vain. RunTimedOut says how far it came; a node
-    that stays UNHEALTHY is an InputError.
+    `end` is on the monotonic clock, `check` raises if waiting is pointless. RunTimedOut reports the progress; a node
+    that stays UNHEALTHY raises InputError.
     """
     with RestClient([rest_address], _QUICK) as rest:
         said = -1

@@ -1,9 +1,9 @@
-"""The ResourceManager's ports of a remote cluster on this machine's loopback, over one SSH connection.
+"""Forwards the ResourceManager's ports of a remote cluster to this machine's loopback, over one SSH connection.
 
     python -m harness.clusters.tunnel FILE
 
-A process of its own that `yarnfair cluster up --backend ssh` starts and `down` ends. A connection that breaks is opened
-again at the next use; what was under way then ends, as it would if the ResourceManager had been restarted. FILE (JSON):
+It is a separate process that `yarnfair cluster up --backend ssh` starts and `down` stops. A broken connection is opened
+again at the next use; requests in progress fail, as after a restart of the ResourceManager. FILE (JSON):
 ``{"inventory": ..., "host": NAME, "forward": {"LOCAL PORT": [remote address, remote port]}}``.
 """
 
@@ -34,7 +34,7 @@ _PIECE = 64 << 10
 
 
 class Tunnel:
-    """Forwards local ports through one host. `start` listens, `close` ends it all."""
+    """Forwards local ports through one host. `start` begins to listen, `close` ends everything."""
 
     def __init__(self, host: Host, forward: Mapping[int, tuple[str, int]]) -> None:
         self.host, self.forward = host, dict(forward)
@@ -43,7 +43,7 @@ class Tunnel:
         self._ports: list[Port] = []
 
     def channel(self, target: tuple[str, int], origin: tuple[str, int]) -> paramiko.Channel:
-        """A channel to the target through the host; once more over a new connection when the old one is dead."""
+        """Return a channel to the target through the host, over a new connection if the old one is dead."""
         import paramiko
 
         with self._lock:
@@ -63,7 +63,7 @@ class Tunnel:
         raise AssertionError("unreachable")
 
     def start(self) -> None:
-        """Listens on all local ports. InputError when one is taken."""
+        """Listen on all local ports. Raises InputError if one is taken."""
         for port, target in self.forward.items():
             try:
                 opened = Port(LOOPBACK, port, _forwarding(self, target), f"port {port}")
@@ -75,7 +75,7 @@ class Tunnel:
             opened.start()
 
     def close(self) -> None:
-        """Ends the listening and the connection."""
+        """Stop listening and close the connection."""
         for opened in self._ports:
             opened.stop()
         self._ports.clear()
@@ -91,7 +91,7 @@ def _forwarding(tunnel: Tunnel, target: tuple[str, int]) -> type[socketserver.Ba
             except YarnfairError as error:
                 print(f"yarnfair: {error.line()}", file=sys.stderr, flush=True)
                 return
-            # Either end may go at any moment: that ends the connection, not the tunnel.
+            # Either end may close at any moment, which ends the forwarded connection but not the tunnel.
             with contextlib.closing(channel), contextlib.suppress(OSError, EOFError):
                 _pump(peer, channel)
 
@@ -99,7 +99,7 @@ def _forwarding(tunnel: Tunnel, target: tuple[str, int]) -> type[socketserver.Ba
 
 
 def _pump(peer: socket.socket, channel: paramiko.Channel) -> None:
-    """Both directions until both sides have said that they are done."""
+    """Copy data in both directions until both sides have closed theirs."""
     open_sides = {"peer", "channel"}
     while open_sides:
         watched: list[Any] = [peer, channel] if "peer" in open_sides else [channel]
@@ -121,7 +121,7 @@ def _pump(peer: socket.socket, channel: paramiko.Channel) -> None:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Serves until it is ended."""
+    """Serve until the process is stopped."""
     (path,) = arguments if arguments is not None else sys.argv[1:]
     given: Any = json.loads(Path(path).read_text(encoding="utf-8"))
     host = next(host for host in restored(given["inventory"]).hosts if host.name == given["host"])
