@@ -185,7 +185,8 @@ def _said(view: View, decision: Any) -> str:
     shown = [
         f"{queue.removeprefix('root.')} {percent(found[queue])}" for queue in decision["changed"] if queue in found
     ]
-    reasons = [f"{queue.removeprefix('root.')} {why}" for queue, why in decision.get("reasons", {}).items()]
+    said = decision.get("reasons", {}) | decision.get("held", {})
+    reasons = [f"{queue.removeprefix('root.')} {why}" for queue, why in said.items()]
     return f"{moment(view, decision['time_s'])} {', '.join([*reasons, *shown])}"
 
 

@@ -38,7 +38,7 @@ def bounded(weights: Mapping[str, float], snapshot: Snapshot, max_ratio: float) 
     found: dict[str, float] = {}
     for siblings in level.values():
         named = [queue for queue in siblings if queue.name in weights]
-        ratios = {queue.name: weights[queue.name] / _entitlement(queue) for queue in named}
+        ratios = {queue.name: weights[queue.name] / entitlement(queue) for queue in named}
         if ratios:
             found.update(_level(siblings, named, ratios, max_ratio))
     return {name: found[name] for name in weights if name in found}
@@ -59,16 +59,16 @@ def _level(
     else:
         low = top / inside
         kept = {name: min(max(ratio, low), top) for name, ratio in ratios.items()}
-        total = left_fold_sum(_entitlement(q) for q in named)
-        scale = total / left_fold_sum(kept[q.name] * _entitlement(q) for q in named)
-    found = {q.name: min(max(ratios[q.name], low), top) * scale * _entitlement(q) for q in named}
+        total = left_fold_sum(entitlement(q) for q in named)
+        scale = total / left_fold_sum(kept[q.name] * entitlement(q) for q in named)
+    found = {q.name: min(max(ratios[q.name], low), top) * scale * entitlement(q) for q in named}
     # Entitlements near the ends of the weight range are scaled by one factor, which preserves their ratios.
     over, under = max(found.values()) / WEIGHT_MAX, WEIGHT_MIN / min(found.values())
     if over > 1.0:
         found = {name: weight / over for name, weight in found.items()}
     elif under > 1.0:
         found = {name: weight * under for name, weight in found.items()}
-    return {q.name: _rounded(found[q.name], _entitlement(q)) for q in named}
+    return {q.name: _rounded(found[q.name], entitlement(q)) for q in named}
 
 
 def _rounded(weight: float, entitlement: float) -> float:
@@ -76,5 +76,6 @@ def _rounded(weight: float, entitlement: float) -> float:
     return entitlement if abs(weight - entitlement) <= entitlement * ROUNDING else grid_weight(weight)
 
 
-def _entitlement(queue: QueueView) -> float:
+def entitlement(queue: QueueView) -> float:
+    """Return a queue's entitlement; 1, as a queue without a weight has, where it is outside of the range of weights."""
     return queue.weight if WEIGHT_MIN <= queue.weight <= WEIGHT_MAX else 1.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from harness.model.snapshot import QueueView
 from harness.policies.base import Policy
@@ -146,6 +147,7 @@ def changes(
     reasons: Mapping[str, str],
     policy: Policy,
     newcomers: Collection[str] = (),
+    held: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Change]:
     """Return every queue that a decision gives a weight, with the cause that the policy and its accounts give."""
     was, will = parts(before), parts(after)
@@ -158,14 +160,15 @@ def changes(
     claimed = {queue.rpartition(".")[0] for queue, debt in owed.items() if debt > 0 and queues[queue].asks}
     found = []
     for queue, part in will.items():
-        reason = reasons.get(queue, "")
+        why = reasons.get(queue, "")
         debt = owed.get(queue, 0.0)
-        why = debt_words(debt, whole, unit)
-        if reason:
-            why = f"{why}; {reason}" if why else reason
-        elif why and Change(queue, was.get(queue), part, "").moved and queue in due:
-            asks, unclaimed = queues[queue].asks, queue.rpartition(".")[0] not in claimed
-            why += _against(debt, was.get(queue), part, due[queue], asks=asks, unclaimed=unclaimed)
+        if not why:
+            why = debt_words(debt, whole, unit)
+            if queue in held:
+                why = f"{why}; {held[queue]}" if why else held[queue]
+            elif why and Change(queue, was.get(queue), part, "").moved and queue in due:
+                asks, unclaimed = queues[queue].asks, queue.rpartition(".")[0] not in claimed
+                why += _against(debt, was.get(queue), part, due[queue], asks=asks, unclaimed=unclaimed)
         found.append(Change(queue, was.get(queue), part, why))
     return found
 

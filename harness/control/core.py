@@ -255,44 +255,54 @@ class ControlCore:
                     planned = sound.weights
                     sound = replace(sound, weights=within_use(planned, snapshot, self.preemption, self.max_ratio))
                     self.held = held_back(planned, sound.weights, snapshot, self.preemption)
+            if self.write_threshold > 0 and not problem:
+                sound = self._without_small_changes(sound, before, snapshot)
         except Exception as error:
             # A user's policy may raise or return anything; the cluster must keep its last good weights, and a person
             # must be told.
             return [*alarms, self._failed(error)]
         if problem:
             return [*alarms, RaiseAlarm("policy", f"{self.policy.name}: {problem}")]
-        if self.write_threshold > 0:
-            entitled = {name: queue.weight for name, queue in snapshot.queues.items()}
-            if before is not None:
-                changed = {name.rpartition(".")[0] for name, _ in entitled.items() ^ self._entitled.items()}
-                kept = keep_small_changes(sound, before, self.write_threshold, changed)
-                if self._stays_within_use(kept, snapshot):
-                    sound = kept
-            if sound != before:
-                self._entitled = entitled
         if sound == before:
             return alarms
-        return [*alarms, *self._write(sound, now, counted.by_leaf, {**self._reasons_held(), **plan.reasons})]
+        return [*alarms, *self._write(sound, now, counted.by_leaf, plan.reasons)]
 
-    def _stays_within_use(self, kept: Attributes, snapshot: Snapshot) -> bool:
-        """Whether weights that were written for an earlier use are within the bounds beside preemption now."""
-        if self.preemption is None:
-            return True
-        within = within_use(kept.weights, snapshot, self.preemption, self.max_ratio)
-        return all(abs(within[name] - weight) <= _SAME_WEIGHT * weight for name, weight in kept.weights.items())
+    def _without_small_changes(self, sound: Attributes, before: Attributes | None, snapshot: Snapshot) -> Attributes:
+        """Return what is wanted, with the written weights where they hardly change (`write_threshold`).
 
-    def _reasons_held(self) -> dict[str, str]:
-        """Why a queue that waits has less than its policy gives it."""
-        return {
-            name: f"held back, so that preemption kills nothing (else {percent(one.planned)} of the cluster)"
-            for name, one in self.held.items()
-        }
+        Weights that were written for an earlier use may be outside of the bounds beside preemption now. Such a group of
+        siblings is written; and then the groups below it are looked at again, because their part has changed.
+        """
+        entitled = {name: queue.weight for name, queue in snapshot.queues.items()}
+        kept = sound
+        if before is not None:
+            changed = {name.rpartition(".")[0] for name, _ in entitled.items() ^ self._entitled.items()}
+            known = -1
+            while len(changed) > known:
+                known = len(changed)
+                kept = keep_small_changes(sound, before, self.write_threshold, changed)
+                if self.preemption is not None and kept != sound:
+                    within = within_use(kept.weights, snapshot, self.preemption, self.max_ratio)
+                    changed |= {
+                        name.rpartition(".")[0]
+                        for name, weight in kept.weights.items()
+                        if abs(within[name] - weight) > _SAME_WEIGHT * weight
+                    }
+        if kept != before:
+            self._entitled = entitled
+        return kept
 
     def _write(
         self, wanted: Attributes, now_s: float, counted: Mapping[str, float], reasons: Mapping[str, str]
     ) -> list[Action]:
         newcomers = self.ledger.newcomers() if self.ledger is not None else frozenset()
-        record = Record(now_s, wanted, _changed(self.written, wanted), counted, reasons, newcomers)
+        changed = _changed(self.written, wanted)
+        held = {
+            name: f"held back, so that preemption kills hardly anything (else {percent(one.planned)} of the cluster)"
+            for name, one in self.held.items()
+            if name in changed
+        }
+        record = Record(now_s, wanted, changed, counted, reasons, newcomers, held)
         self.written, self.last_write_s, self.actuating_since_s = wanted, now_s, now_s
         return [Write(wanted), Refresh(), record]
 

@@ -8,7 +8,7 @@ Actions: Observe, Write, Refresh, ReadBack, RaiseAlarm, Record.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from harness.ledger import Usage
@@ -109,6 +109,7 @@ class Record:
     """A decision with its reasons, for decisions.jsonl. ``changed``: queues that differ from the last write.
 
     ``newcomers``: leaves that have asked for nothing yet since they joined the accounts; they are owed nothing.
+    ``held``: changed leaves that the bounds beside preemption hold back, with words for a person.
     """
 
     time_s: float
@@ -117,6 +118,7 @@ class Record:
     counted: Mapping[str, float]
     reasons: Mapping[str, str]
     newcomers: frozenset[str] = frozenset()
+    held: Mapping[str, str] = field(default_factory=dict)
 
 
 Action = Observe | Write | Refresh | ReadBack | RaiseAlarm | Record

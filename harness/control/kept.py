@@ -21,6 +21,7 @@ def decision_document(record: Record | None) -> dict[str, Any] | None:
         "changed": list(record.changed),
         "counted": dict(record.counted),
         "reasons": dict(record.reasons),
+        **({"held": dict(record.held)} if record.held else {}),
         **({"newcomers": sorted(record.newcomers)} if record.newcomers else {}),
     }
 

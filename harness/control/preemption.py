@@ -22,7 +22,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.base.sums import left_fold_sum
-from harness.control.bound import ROUNDING
+from harness.control.bound import ROUNDING, entitlement
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.preemption import PreemptionRule
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
@@ -92,7 +93,12 @@ def within_use(
         names = [queue.name for queue in siblings]
         if parent == "" or any(name not in weights for name in names):
             continue
-        group = [due[name] for name in names]
+        if due[parent] <= 0.0:
+            # Of nothing no child is entitled to a part: the plan's weights stay as they are.
+            total = left_fold_sum(weights[name] for name in names)
+            given.update({name: given[parent] * weights[name] / total for name in names})
+            continue
+        group = [entitlement(queue) for queue in siblings]
         low = _raised([least[name] for name in names], group, most)
         high = [math.inf] * len(names)
         if borrowed:
@@ -106,6 +112,10 @@ def within_use(
             given.update(dict.fromkeys(names, 0.0))
             continue
         unit = left_fold_sum(weights[name] for name in names) / whole
+        # Where a weight would leave the range, one factor for all keeps the parts.
+        over = max(parts) * unit / WEIGHT_MAX
+        under = WEIGHT_MIN / (min(part for part in parts if part > 0.0) * unit)
+        unit *= 1.0 / over if over > 1.0 else min(max(under, 1.0), 1.0 / over)
         for name, part in zip(names, parts, strict=True):
             given[name], found[name] = part, grid_weight(part * unit)
     return found
@@ -175,22 +185,25 @@ def _least(
     found: dict[str, float] = {}
     for name in reversed(list(snapshot.queues)):
         own = min(used[name] / (1.0 + _MARGIN * rule.ignored), used[name] - ending[name])
-        inside = [queue.name for queue in children.get(name, ())]
-        below = left_fold_sum(_raised([found[child] for child in inside], [due[child] for child in inside], most))
+        inside = children.get(name, ())
+        low = [found[queue.name] for queue in inside]
+        below = left_fold_sum(_raised(low, [entitlement(queue) for queue in inside], most))
         found[name] = min(due[name], max(own, below))
     return found
 
 
-def _raised(low: Sequence[float], due: Sequence[float], most: float) -> list[float]:
-    """Raise siblings' lower bounds so that, relative to their dues, none is below the highest one / ``most``."""
-    top = max((least / own for least, own in zip(low, due, strict=True) if own > 0.0), default=0.0)
-    return [max(least, top / most * own) for least, own in zip(low, due, strict=True)]
+def _raised(low: Sequence[float], entitled: Sequence[float], most: float) -> list[float]:
+    """Raise siblings' lower bounds so that, relative to their entitlements, none is below the highest / ``most``."""
+    top = max((least / own for least, own in zip(low, entitled, strict=True)), default=0.0)
+    return [max(least, top / most * own) for least, own in zip(low, entitled, strict=True)]
 
 
-def _lowered(high: Sequence[float], due: Sequence[float], most: float) -> list[float]:
-    """Lower siblings' upper bounds so that, relative to their dues, none is above ``most`` x the lowest one."""
-    bottom = min((bound / own for bound, own in zip(high, due, strict=True) if own > 0.0), default=math.inf)
-    return [min(bound, bottom * most * own) if own > 0.0 else bound for bound, own in zip(high, due, strict=True)]
+def _lowered(high: Sequence[float], entitled: Sequence[float], most: float) -> list[float]:
+    """Lower siblings' upper bounds so that, relative to their entitlements, none is above ``most`` x the lowest."""
+    bottom = min((bound / own for bound, own in zip(high, entitled, strict=True)), default=0.0)
+    return [
+        min(bound, bottom * most * own if bottom > 0.0 else bound) for bound, own in zip(high, entitled, strict=True)
+    ]
 
 
 def _part(amount: Resource, snapshot: Snapshot, rule: PreemptionRule) -> float:

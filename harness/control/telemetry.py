@@ -114,7 +114,11 @@ class TickLog:
                 written={queue: report.written[queue] for queue in moved if queue in report.written},
                 parts={change.queue: [change.before, change.after] for change in every if change.queue in moved},
                 reasons={change.queue: change.why for change in every if change.why and change.queue in moved}
-                | {queue: record.reasons[queue] for queue in record.changed if queue in record.reasons},
+                | {
+                    queue: why
+                    for queue, why in record.reasons.items()
+                    if queue in record.changed and queue not in weights
+                },
                 wrote=report.wrote,
                 effect_s=report.effect_s,
                 took_s=round(report.took_s, 4),
@@ -158,12 +162,15 @@ def changes_of(
     seen = () if snapshot is None else snapshot.queues.values()
     queues = {queue.name: Entitled.of(queue) for queue in seen}
     after = record.attributes.weights
-    found = changes(before, after, record.counted, queues, record.reasons, policy, record.newcomers)
+    found = changes(before, after, record.counted, queues, record.reasons, policy, record.newcomers, record.held)
     return [change for change in found if not _is_below(change.queue, creating)]
 
 
 def _is_below(queue: str, above: frozenset[str]) -> bool:
-    return any(queue.startswith(f"{path}.") for path in above)
+    at = queue.rpartition(".")[0]
+    while at and at not in above:
+        at = at.rpartition(".")[0]
+    return bool(at)
 
 
 class Metrics:

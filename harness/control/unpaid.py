@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Self
 
 from harness.base.words import seconds
 from harness.control.changes import debt_words, percent
@@ -19,6 +20,8 @@ from harness.control.preemption import HeldBack
 UNPAID_S = 600.0
 #: At most this many queues are named in the alarm.
 _MOST_NAMED = 3
+#: A debt counts from this part of what was accumulated on, but of no more than of a day of the whole cluster.
+_DAY_S = 86_400.0
 
 
 @dataclass(slots=True)
@@ -26,9 +29,30 @@ class UnpaidDebts:
     """Since when each queue that is owed has been held back without getting more than its due."""
 
     _since_s: dict[str, float] = field(default_factory=dict)
+    _looked_s: float = -math.inf
+
+    @classmethod
+    def restored(cls, document: object) -> Self:
+        """Return what `document` gave; nothing is known from one that is not its."""
+        match document:
+            case {"looked_s": float(looked_s), "since_s": dict(since_s)}:
+                known = {str(name): at_s for name, at_s in since_s.items() if isinstance(at_s, float)}
+                return cls(known, looked_s)
+        return cls()
+
+    def document(self) -> dict[str, object] | None:
+        """Return what a restarted controller must know; None before the first look."""
+        return {"looked_s": self._looked_s, "since_s": dict(self._since_s)} if self._looked_s > -math.inf else None
 
     def look(
-        self, now_s: float, held: Mapping[str, HeldBack], owed: Mapping[str, float], whole: float, unit: str
+        self,
+        now_s: float,
+        held: Mapping[str, HeldBack],
+        owed: Mapping[str, float],
+        *,
+        accumulated: float,
+        capacity: float,
+        unit: str,
     ) -> str | None:
         """Return what an administrator must be told; None while no debt has been unpaid for long.
 
@@ -39,12 +63,19 @@ class UnpaidDebts:
         held
             The leaves that are held back now.
         owed
-            By queue: what it is owed (negative: it owes), in the unit of `whole`.
-        whole
+            By queue: what it is owed (negative: it owes), in the unit of `accumulated`.
+        accumulated
             All accumulated resources.
+        capacity
+            The cluster's, in the same unit per second.
         unit
             What is counted: memory, vcores or dominant.
         """
+        if not 0.0 <= now_s - self._looked_s <= UNPAID_S:
+            # Nobody knows what the queues had in between.
+            self._since_s = {}
+        self._looked_s = now_s
+        whole = min(accumulated, capacity * _DAY_S)
         words = {name: debt_words(owed.get(name, 0.0), whole, unit) for name in held if owed.get(name, 0.0) > 0}
         unpaid = {name: text for name, text in words.items() if text and not held[name].above_due}
         self._since_s = {name: self._since_s.get(name, now_s) for name in unpaid}

@@ -190,7 +190,7 @@ def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
                 part=now.get(path),
                 part_before=was.get(path),
                 deficit_then=owed.get(path),
-                reason=decision.get("reasons", {}).get(path),
+                reason=decision.get("reasons", {}).get(path) or decision.get("held", {}).get(path),
             )
             open_.discard(path)
         if not open_:

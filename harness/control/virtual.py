@@ -163,6 +163,7 @@ class VirtualDriver:
                         "changed": list(action.changed),
                         "counted": dict(action.counted),
                         "reasons": dict(action.reasons),
+                        **({"held": dict(action.held)} if action.held else {}),
                     }
                 )
             elif isinstance(action, RaiseAlarm):

@@ -73,7 +73,7 @@ _LASTING = frozenset(
     | {"unpaid"}
 )
 #: Lasting alarms that are irrelevant to a controller that does not write.
-_OF_A_WRITER = ("ad-hoc", "actuation", "not-in-force")
+_OF_A_WRITER = ("ad-hoc", "actuation", "not-in-force", "unpaid")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ class Controller(Tenure[ClientT]):
         #: tick has checked.
         self._lasting: tuple[Alarm, ...] = ()
         self._looked_for: set[str] = set()
-        self._unpaid = UnpaidDebts()
+        self._unpaid = UnpaidDebts.restored(store.document("unpaid"))
         #: What the RM refused: kind of alarm, reason, time of the next attempt, and `edits` of the actuator at the
         #: refusal.
         self._refused: _Refusal | None = None
@@ -201,6 +201,7 @@ class Controller(Tenure[ClientT]):
             clock=self._clock_given,
         )
         made._follow(self)
+        made._unpaid = self._unpaid
         return made
 
     def recognise_cluster(self) -> None:
@@ -435,16 +436,31 @@ class Controller(Tenure[ClientT]):
         self._noted = {trap.line() for trap in traps if not trap.blocking}
 
     def _tell_unpaid(self, snapshot: Snapshot) -> None:
-        """Report debts that the bounds beside preemption have left unpaid for long."""
-        core = self.core
-        self._checked("unpaid")
-        if core.ledger is None or not self.policy.gives_back:
+        """Report debts that the bounds beside preemption have left unpaid for long.
+
+        A shadow, and a controller that another one writes for, keep nothing back.
+        """
+        core, ledger = self.core, self.core.ledger
+        if ledger is None or not self.holds or self.shadow:
             return
-        counted = CountedLedger.of(core.ledger).by_leaf if core.held else {}
-        queues = {queue.name: Entitled.of(queue) for queue in snapshot.queues.values()} if core.held else {}
-        owed = debts(counted, queues, flat=self.policy.dues_are_flat(), newcomers=core.ledger.newcomers())
-        unit = core.ledger.settings.resource
-        if text := self._unpaid.look(snapshot.time_s, core.held, owed, sum(counted.values()), unit):
+        if core.preemption is None and "trap" not in self._looked_for:
+            return  # whether the scheduler preempts is not known in this tick
+        self._checked("unpaid")
+        if not self.policy.gives_back:
+            return
+        owed: Mapping[str, float] = {}
+        accumulated = 0.0
+        if core.held:
+            counted = CountedLedger.of(ledger).by_leaf
+            accumulated = sum(counted.values())
+            queues = {queue.name: Entitled.of(queue) for queue in snapshot.queues.values()}
+            owed = debts(counted, queues, flat=self.policy.dues_are_flat(), newcomers=ledger.newcomers())
+        unit, whole = ledger.settings.resource, snapshot.capacity
+        capacity = {"memory": whole.memory_mb, "vcores": whole.vcores}.get(unit, 1)
+        text = self._unpaid.look(
+            snapshot.time_s, core.held, owed, accumulated=accumulated, capacity=capacity, unit=unit
+        )
+        if text:
             self._alarm("unpaid", text)
 
     def _traps(self) -> tuple[Trap, ...]:
@@ -658,6 +674,7 @@ class Controller(Tenure[ClientT]):
             # A shadow must know that an earlier run has written, until those values are restored.
             "wrote": self._left_over if self.settings.mode == "shadow" else self.holds or None,
             "cluster": self._look.facts.document(),
+            "unpaid": self._unpaid.document(),
             "clocks": [self.accounts.looked_s, self._look.clock_s],
             "look": self._seen() if look else None,
         }

@@ -36,8 +36,10 @@ def decision_line(view: View, decision: Mapping[str, Any]) -> dict[str, str]:
     found = parts_of(decision["weights"])
     changed = [queue for queue in decision.get("changed", ()) if queue in found]
     shares = [f"{queue.removeprefix('root.')} {percent(found[queue])}" for queue in changed]
-    reasons = decision.get("reasons") or _owed(view, decision, changed)
-    why = [f"{queue.removeprefix('root.')} {text}" for queue, text in reasons.items()]
+    said = dict(decision.get("reasons") or _owed(view, decision, changed))
+    for queue, text in (decision.get("held") or {}).items():
+        said[queue] = f"{said[queue]}; {text}" if queue in said else text
+    why = [f"{queue.removeprefix('root.')} {text}" for queue, text in said.items()]
     return {"when": moment(view, decision["time_s"]), "what": _some(shares, ", "), "why": _some(why, "; ")}
 
 

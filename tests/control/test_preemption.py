@@ -13,6 +13,7 @@ from harness.control.bound import bounded
 from harness.control.core import ControlCore
 from harness.control.events import Actuated, Observed, RaiseAlarm, Write
 from harness.control.preemption import within_use
+from harness.control.wall import Controller
 from harness.ledger import Usage
 from harness.model.plan import Plan
 from harness.model.preemption import PreemptionRule
@@ -399,6 +400,48 @@ def test_a_plan_that_stays_the_same_is_bounded_by_what_is_in_use_now(monkeypatch
     assert not [action for action in again if isinstance(action, Write)], "nothing moved"
 
 
+def test_below_a_queue_entitled_to_nothing_the_ratio_holds() -> None:
+    """By their dues, which are nothing there, a child's weight was 29 times another's, by their entitlements."""
+    snapshot = cluster(("g.a", 0.1, 60, True), ("g.b", 1.0, 0, True), ("g.c", 100.0, 5, True), ("h.d", 1.0, 20, True))
+    queues = dict(snapshot.queues)
+    queues["root.g"] = replace(queues["root.g"], weight=0.0)
+    snapshot = replace(snapshot, queues=queues)
+    plan = {"root.g": 1e-3, "root.h": 1.0, "root.g.a": 0.1, "root.g.b": 1.0, "root.g.c": 100.0, "root.h.d": 1.0}
+    found = within_use(plan, snapshot, NOTHING, 10.0)
+    assert [found[f"root.g.{name}"] for name in "abc"] == [0.1, 1.0, 100.0]
+
+
+@pytest.mark.parametrize("level", [1e-3, 1e6])
+def test_weights_at_the_end_of_their_range_give_the_parts_that_the_bounds_leave(level: float) -> None:
+    """Cut to the range one by one they gave a queue less than it used."""
+    snapshot = cluster(("a", 1.0, 20, True), ("b", 2.0, 60, True))
+    found = within_use({"root.a": level, "root.b": level}, snapshot, NOTHING)
+    assert parts(found)["b"] == pytest.approx(100 * 0.6 / 1.09, abs=0.1)
+    assert all(1e-3 <= weight <= 1e6 for weight in found.values())
+
+
+def test_a_group_whose_use_has_changed_leaves_the_others_as_they_were_written() -> None:
+    """All groups were written where one had to be, so that the threshold hardly put anything off."""
+    core = ControlCore(make_policy("ltrf"), period_s=5.0, preemption=NOTHING, write_threshold=0.5)
+    seen = []
+    for at, in_use in enumerate((15, 18, 22)):
+        snapshot = cluster(
+            ("g.a", 1.0, 25, True), ("g.b", 1.0, in_use, True), ("h.c", 1.0, 25, True), ("h.d", 1.0, 25, True)
+        )
+        weights = {"root.g": 1.0, "root.h": 1.0, "root.g.a": 1000.0, "root.g.b": 1e-3}
+        weights |= {"root.h.c": 1.0 + 0.01 * at, "root.h.d": 1.0}
+        plan = Plan(weights=weights)
+        core.policy.plan = lambda snapshot, ledger, plan=plan: plan  # type: ignore[method-assign]
+        used = {leaf.name: Usage(0.0, 0.0) for leaf in snapshot.leaves()}
+        for action in core.handle(Observed(replace(snapshot, time_s=5.0 * at), used)):
+            if isinstance(action, Write):
+                seen.append([round(action.attributes.weights[f"root.{name}"], 3) for name in ("g.b", "h.c")])
+        core.handle(Actuated(5.0 * at))
+    assert len(seen) == 3
+    assert len({b for b, _ in seen}) == 3
+    assert len({c for _, c in seen}) == 1
+
+
 def test_a_debt_that_the_bounds_leave_unpaid_is_an_alarm_until_it_is_paid(tmp_path: Path) -> None:
     """Queue b lent all, then waits beside a, whose containers never end: it got its due for hours without a word."""
     said: dict[bool, list[set[str]]] = {}
@@ -453,3 +496,34 @@ def test_weights_that_hardly_change_are_written_where_use_has_left_them() -> Non
                 given.append((in_use, parts(dict(action.attributes.weights))["b"]))
         core.handle(Actuated(5.0 * at))
     assert given == [(30, 27.5), (36, 33.0), (44, 40.4)]
+
+
+def test_an_alarm_of_an_unpaid_debt_lasts_through_a_reload_and_a_restart(tmp_path: Path) -> None:
+    """It was said to be mended, and came back ten minutes later."""
+    rm = CapacityRmModel(capacities.stored(dict(CAPACITY_BASE.values)))
+    rm.rest.properties = lambda **_: {**CAPACITY_BASE.site, MONITOR: "true"}
+    rm.submit("x", "root.a").pending = 5
+    held = [rm.start("x", 10240, 10) for _ in range(10)]
+
+    def ticks(controller: Controller, count: int) -> list[bool]:
+        said = []
+        for _ in range(count):
+            said.append("unpaid" in kinds(controller.tick()))
+            rm.now_s += 5
+        return said
+
+    with controlled(rm, tmp_path) as controller:
+        ticks(controller, 60)
+        rm.submit("y", "root.b").pending = 5
+        for container in held[5:]:
+            rm.end("x", container)
+        for _ in range(5):
+            rm.start("y", 10240, 10)
+        assert ticks(controller, 122)[-2:] == [True, True]
+        controller = controller.remade(controller.settings, controller.policy)
+        assert ticks(controller, 3) == [True] * 3
+    with controlled(rm, tmp_path) as controller:
+        assert ticks(controller, 3)[-1]
+    with controlled(rm, tmp_path, mode="shadow") as controller:
+        # A shadow keeps nothing back: whatever is not paid then has another cause.
+        assert ticks(controller, 3) == [False] * 3
