@@ -1,4 +1,4 @@
-"""MROrder: arriving MapReduce jobs are held back and submitted in a better order (Tang's thesis, chapter 3)."""
+"""MROrder: holds arriving MapReduce jobs back and submits them in a better order (Tang's thesis, chapter 3)."""
 
 from harness.base.extensions import CommandEntry, Extension
 

@@ -1,4 +1,4 @@
-"""``yarnfair order``: an execution order for MapReduce jobs, and what it costs."""
+"""``yarnfair order``: an execution order for MapReduce jobs, and its makespan and total completion time."""
 
 from __future__ import annotations
 
@@ -58,8 +58,9 @@ def order(
 ) -> None:
     """An execution order for the jobs of JOBS.csv on map and reduce slots under FIFO, and what it costs.
 
-    JOBS.csv is a file, or a name of `yarnfair list jobs`. Its columns: job, maps, map_seconds, reduces, reduce_seconds.
-    Where you have them: arrival_seconds (for mrorder), map_task_seconds and reduce_task_seconds (each task's own).
+    JOBS.csv is a file, or a name of `yarnfair list jobs`. Its columns are job, maps, map_seconds, reduces,
+    reduce_seconds. Optional columns: arrival_seconds (for mrorder), map_task_seconds and reduce_task_seconds (the times
+    of single tasks).
     """
     from harness.model.brought import named
     from harness.systems.mrorder.ordering import Slots
@@ -88,7 +89,7 @@ def order(
 def _offline(
     jobs: tuple[MapReduceJob, ...], slots: Slots, algorithm: str, objective: str | None, time_limit_s: float | None
 ) -> tuple[dict[str, Any], list[str]]:
-    """The answer where all jobs are there at 0, and what the text has beside it."""
+    """Return the answer if all jobs are submitted at time 0, and further lines of its text."""
     from harness.systems.mrorder.ordering import (
         GREEDY,
         estimate,
@@ -141,11 +142,11 @@ def _offline(
     further = [f"makespan of any order  {bounds['lower_bound']:.12g} s or more", upper]
     if algorithm == "mk_jr" and all(
         job == by_its_tasks(job) for job in jobs
-    ):  # an order by other averages is not MK_JR's
+    ):  # the bound is for MK_JR by the tasks' own averages
         factors = [f"{1 + float(of(jobs, slots)):.4g}" for of in (delta, delta_as_printed)]
         further.append(f"over the best order's  {factors[0]} times or less (the thesis prints {factors[1]})")
     if any(job.varies for job in jobs):
-        # The search knows averages alone.
+        # The search uses the averages only.
         alike = [replace(job, map_task_s=None, reduce_task_s=None) for job in ordered]
         averages = estimate(alike, slots)
         document["by_averages"] = {
@@ -173,7 +174,7 @@ def _costs(found: Estimate) -> dict[str, Any]:
 
 
 def _online(jobs: tuple[MapReduceJob, ...], slots: Slots, settings: tuple[str, ...], path: str) -> dict[str, Any]:
-    """The answer where jobs arrive: MROrder's rounds, against submission as they come."""
+    """Return the answer if jobs arrive over time: MROrder's rounds, compared with submission on arrival."""
     from harness.base.errors import CallError, InputError
     from harness.policies.registry import make_policy
     from harness.systems.mrorder.ordering import executed
@@ -220,7 +221,8 @@ def _online(jobs: tuple[MapReduceJob, ...], slots: Slots, settings: tuple[str, .
     }
 
 
-#: Settings of the policy that a file of jobs answers, or that need a cluster.
+#: Settings of the policy that are not allowed here, because the file or an option gives the value or a cluster is
+#: needed.
 _NOT_HERE = {
     "eager": "it waits for jobs' ends on a real cluster",
     "history": "the averages are the file's",
@@ -250,7 +252,7 @@ def _read(path: str) -> tuple[MapReduceJob, ...]:
     from harness.base.files import read_text
     from harness.systems.mrorder.ordering.jobs import parse_jobs
 
-    # A spreadsheet puts a byte order mark before its first column's name.
+    # A spreadsheet may write a byte order mark before the name of the first column.
     return parse_jobs(read_text(path, hint="name a readable CSV file").removeprefix("\ufeff"), path)
 
 

@@ -1,7 +1,7 @@
-"""What jobs took in earlier runs, by name: the estimates that MROrder orders by (tang-thesis sections 3.4.2.1, 3.5).
+"""Task times of earlier runs by job name, from which MROrder estimates new jobs (tang-thesis sections 3.4.2.1, 3.5).
 
-A source is a run directory of a real backend (its tasks' containers), a folder of such, or a recorded trace (of a run,
-or by `yarnfair record` from somebody's cluster with its JobHistoryServer).
+A source is a run directory of a real backend (the containers of its tasks), a folder of such directories, or a recorded
+trace (of a run, or from any cluster with a JobHistoryServer by `yarnfair record`).
 """
 
 from __future__ import annotations
@@ -18,42 +18,43 @@ from harness.report.reading import needed_table
 from harness.systems.mrorder.ordering import MapReduceJob
 from harness.traces.recorded import read_trace
 
-#: Stages with nothing before them are maps, the others reduces.
+#: Tables of a run directory that are read, and columns of the first. A stage other than ``map`` counts as reduces.
 _TABLES = ("tasks.parquet", "jobs.parquet")
 _COLUMNS = ("job", "stage", "outcome", "granted_s", "ended_s")
 
 
 @dataclass(slots=True)
 class EarlierRuns:
-    """Mean seconds that a map and a reduce held its container, by job name; of tasks that finished."""
+    """Mean time that finished maps and reduces held their containers, by job name."""
 
-    #: Of maps (False) and of reduces (True), by their jobs' names: microseconds in all, and how many tasks.
+    #: Keys: False for maps, True for reduces. ``_took`` counts microseconds by job name, ``_tasks`` the number of
+    #: tasks.
     _took: dict[bool, Counter[str]] = field(default_factory=lambda: {False: Counter(), True: Counter()})
     _tasks: dict[bool, Counter[str]] = field(default_factory=lambda: {False: Counter(), True: Counter()})
 
     def add(self, name: str, *, reduce: bool, seconds: float) -> None:
-        """One task of a job of that name."""
+        """Add one finished task of a job with this name."""
         self._took[reduce][name] += round(max(seconds, 0.0) * 1e6)
         self._tasks[reduce][name] += 1
 
     def knows(self, name: str) -> bool:
-        """Whether a job of that name has run."""
+        """Return whether a job with this name has run."""
         return any(name in side for side in self._tasks.values())
 
     @property
     def tasks(self) -> int:
-        """How many tasks the means are of."""
+        """The number of tasks in all means."""
         return sum(side.total() for side in self._tasks.values())
 
     def mean_s(self, name: str, *, reduce: bool) -> Fraction:
-        """Mean time of a map or of a reduce: of that name's jobs; where there are none, of all."""
+        """Return the mean time of a map or a reduce of jobs with this name, s; if there were none, of all jobs."""
         took, tasks = self._took[reduce], self._tasks[reduce]
         total, count = (took[name], tasks[name]) if name in tasks else (took.total(), tasks.total())
-        # To the microsecond, so that exact arithmetic stays small.
+        # Round to microseconds, so that fractions stay short in exact arithmetic.
         return Fraction(round(Fraction(total, count)), 10**6) if count else Fraction(0)
 
     def estimate(self, job: JobSpec) -> MapReduceJob:
-        """A job that has been submitted: the number of its tasks is known, their times are those of before."""
+        """Return the estimate of a submitted job: its own numbers of tasks, with the mean times of earlier runs."""
 
         def side(reduce: bool) -> tuple[int, Fraction]:
             tasks = sum(stage.tasks for stage in job.stages if bool(stage.after) == reduce)
@@ -64,9 +65,9 @@ class EarlierRuns:
 
 
 def earlier_runs(paths: Sequence[Path]) -> EarlierRuns:
-    """Reads the sources.
+    """Read the sources.
 
-    Raises InputError for one that is not there, cannot be read, or holds no task.
+    Raises InputError if a source does not exist, cannot be read, or has no finished task.
     """
     found = EarlierRuns()
     for path in paths:
@@ -112,6 +113,6 @@ def _from_run(folder: Path, found: EarlierRuns) -> None:
         job, reduce = str(row.job), row.stage != "map"
         begun = float(row.granted_s)  # type: ignore[arg-type]
         if reduce and job in last_map:
-            # What a reduce waited for the last map is the slow-start's doing, not its own time.
+            # Do not count the time in which a reduce waited for the last map: slow-start causes it.
             begun = max(begun, float(last_map[job]))
         found.add(names[job], reduce=reduce, seconds=float(row.ended_s) - begun)  # type: ignore[arg-type]

@@ -1,7 +1,8 @@
-"""``mrorder``: arriving jobs are held back and handed to a FIFO queue in a better order (tang-thesis section 3.4).
+"""``mrorder``: holds arriving jobs back and submits them to a FIFO queue in a better order (tang-thesis section 3.4).
 
-In the scheduler it is the stock order with FIFO leaves, which any YARN can be set to. When which job is submitted is
-decided before it, by harness.systems.mrorder.ordering.online, which is what `dispatching_queue` sets up.
+In the scheduler its plan is the stock order with FIFO leaves, which any YARN cluster can be configured to use. Before
+the scheduler, harness.systems.mrorder.ordering.online decides which job is submitted when; `dispatching_queue`
+configures it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from harness.systems.mrorder.ordering.online import Dispatching, DispatchingQueu
 
 @dataclass(frozen=True, slots=True)
 class MROrderSettings:
-    """The thesis' arguments: target, policy module, waiting-time threshold, number of jobs."""
+    """The thesis' arguments (target, policy module, waiting-time threshold, number of jobs) and the estimates."""
 
     target: str = word("makespan", "makespan", "tct", doc="makespan or total completion time")
     when: str = word(
@@ -43,7 +44,7 @@ class MROrderSettings:
 
 
 class MROrder(Policy):
-    """FIFO inside each leaf; what arrives there when is the dispatching queue's decision."""
+    """FIFO order in each leaf. The dispatching queue decides when each job is submitted."""
 
     name = "mrorder"
     Settings = MROrderSettings
@@ -54,17 +55,17 @@ class MROrder(Policy):
         return Plan(weights=entitlement_weights(snapshot), scheduling_policies=leaves)
 
     def slot_rules(self, *, speculation: bool) -> Rules:
-        """Return FIFO, with or without speculation."""
+        """Return the rules for MRv1 slots: FIFO, with or without speculation."""
         return Rules(late=Late(on=speculation), fifo=True)
 
     def submission_queue(self) -> SubmissionQueue:
-        """Return the queue in front of the cluster, for the experiments' driver."""
+        """Return the queue that the driver of an experiment puts in front of the cluster."""
         from harness.systems.mrorder.submissions import Submissions
 
         return Submissions(self.dispatching_queue())
 
     def dispatching_queue(self) -> DispatchingQueue:
-        """The policy module and its ordering engine.
+        """Return the configuration of the dispatching queue: the policy module and its ordering engine.
 
         Raises CallError or InputError for a user's ordering that cannot be used.
         """

@@ -1,8 +1,8 @@
-"""``mrorder`` in front of the simulator or of a real cluster: jobs are held back and handed on as its queue says.
+"""``mrorder`` in front of the simulator or of a real cluster: jobs are held back and submitted as its queue decides.
 
-In the simulator all submissions are planned beforehand (`hold`); a real cluster's driver asks as it goes (`Holding`).
-The estimates come from earlier runs (setting ``history``); without them they are the means that each stage's tasks are
-drawn from, which many earlier runs would show.
+For the simulator all submissions are planned in advance (`hold`). The driver of a real cluster asks repeatedly
+(`Holding`). Estimates come from earlier runs (setting ``history``). Without these they are the means of the
+distributions from which each stage's task times are drawn, to which the means of many earlier runs converge.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ from harness.systems.mrorder.earlier_runs import EarlierRuns, earlier_runs
 from harness.systems.mrorder.ordering import MapReduceJob, Slots
 from harness.systems.mrorder.ordering.online import Dispatcher, DispatchingQueue, Submission, dispatch
 
-#: Jobs of one round are submitted so far apart, in this order: FIFO goes by time, and the clock counts milliseconds.
+#: Milliseconds between submissions of jobs of one round: FIFO sorts by submission time, which has this resolution.
 GAP_MS = 1
-#: A real cluster starts masters in any order, and the first to ask gets the containers: a job is handed on when the
-#: master of the one before has registered, at the latest so long after that one.
+#: Seconds after which the next job of a round is submitted at the latest. Normally this happens when the previous job's
+#: master has registered: a real cluster starts masters in any order, and the first to ask gets the containers.
 HAND_ON_S = 10.0
 
 
 def hold(
     queue: DispatchingQueue, jobs: Iterable[JobSpec], nodes: Sequence[Resource]
 ) -> tuple[list[JobSpec], dict[str, float]]:
-    """The jobs with the submissions that the queue gives them, and when each arrived (seconds by id).
+    """Return the jobs with the submission times that the queue decides, and the arrival of each (seconds by id).
 
-    ``nodes``: the size of each node, which the numbers of slots follow from (`slots_of`).
-
-    Raises InputError for jobs that wait for another's end, CallError where a policy's setting needs a live cluster.
+    ``nodes`` are the sizes of the nodes, from which the numbers of slots are computed (`slots_of`). Raises InputError
+    for jobs that wait for another job's end, CallError for a setting that needs a live cluster.
     """
     if queue.when.eager:
         what = "eager needs to be told when jobs end, and submissions in the simulator are planned beforehand"
@@ -61,7 +60,7 @@ def hold(
 
 
 class Submissions:
-    """The dispatching queue as the drivers of experiments use it (`harness.experiments.submissions`)."""
+    """The dispatching queue in the form that the drivers of experiments use (`harness.experiments.submissions`)."""
 
     def __init__(self, queue: DispatchingQueue) -> None:
         self.queue = queue
@@ -69,36 +68,40 @@ class Submissions:
     def plan(
         self, jobs: Iterable[JobSpec], nodes: Sequence[Resource], slots: tuple[int, int] | None = None
     ) -> tuple[list[JobSpec], dict[str, float]]:
-        """As `hold`. ``slots``: what MRv1 says of how many tasks of a kind run at once; the settings come first."""
+        """Plan as `hold` does.
+
+        ``slots`` are MRv1's numbers of map and reduce slots; the policy's settings override them.
+        """
         if slots is None:
             return hold(self.queue, jobs, nodes)
         maps, reduces = self.queue.map_slots or slots[0], self.queue.reduce_slots or slots[1]
         return hold(replace(self.queue, map_slots=maps, reduce_slots=reduces), jobs, nodes)
 
     def live(self, jobs: Sequence[JobSpec], nodes: Sequence[Resource]) -> Holding:
-        """The queue in front of a real cluster."""
+        """Return the queue in front of a real cluster."""
         return Holding(self.queue, jobs, nodes)
 
 
 def history_of(queue: DispatchingQueue) -> EarlierRuns | None:
-    """What the setting ``history`` names (paths with commas between), read; None where it is empty.
+    """Return the earlier runs that the setting ``history`` names (paths separated by commas), or None if it is empty.
 
-    Raises InputError for what cannot be read.
+    Raises InputError if a path cannot be read.
     """
     paths = [Path(part.strip()) for part in queue.history.split(",") if part.strip()]
     return earlier_runs(paths) if paths else None
 
 
 def estimates(queue: DispatchingQueue) -> Callable[[JobSpec], MapReduceJob]:
-    """How the queue sees a job."""
+    """Return the function that estimates a job for the queue."""
     found = history_of(queue)
     return as_mapreduce if found is None else found.estimate
 
 
 class Holding:
-    """The dispatching queue in front of a real cluster: told of arrivals and ends, asked what to submit now.
+    """The dispatching queue in front of a real cluster: it is told of arrivals and ends, and says what to submit now.
 
-    ``arrived``: when each job came, seconds from the start of the run. ``decisions``: one line a round.
+    ``arrived`` has the arrival of each job in seconds since the start of the run. ``decisions`` has one entry per
+    round.
     """
 
     def __init__(self, queue: DispatchingQueue, jobs: Sequence[JobSpec], nodes: Sequence[Resource]) -> None:
@@ -109,32 +112,38 @@ class Holding:
         self._specs = {job.id: job for job in jobs}
         self._machine = Dispatcher(slots_of(queue, jobs, nodes), queue.when, queue.ordering)
         self._ready: deque[str] = deque()
-        self._last: tuple[str, float] | None = None  # the job that was handed on last, and when
+        self._last: tuple[str, float] | None = None  # the job that was submitted last, and when
 
     @property
     def next_s(self) -> float | None:
-        """When the next round is due, or None."""
+        """When the next round is due in seconds since the start of the run, or None."""
         due = self._machine.next_s
         return None if due is None else float(due)
 
     def arrive(self, job: JobSpec, now_s: float, came_s: float | None = None) -> None:
-        """A user submits a job. ``came_s``: when it came, if that is noticed only now (a slow ResourceManager)."""
+        """Report that a user submitted a job.
+
+        ``came_s`` is its arrival if that was noticed late (a slow ResourceManager).
+        """
         self.arrived[job.id] = now_s if came_s is None else came_s
         self._take(self._machine.arrive(self._estimate(job), now_s))
         if len(self.arrived) == len(self._specs):
             self._take(self._machine.close(now_s))
 
     def finish(self, job_id: str, now_s: float) -> None:
-        """A job has ended on the cluster."""
+        """Report that a job has ended on the cluster."""
         self._take(self._machine.finish(job_id, now_s))
 
     def ready(self, now_s: float, under_way: Callable[[str], bool]) -> Iterator[str]:
-        """The jobs to submit now, first to last. ``under_way``: whether a job's master has registered, or has ended."""
+        """Yield the ids of the jobs to submit now.
+
+        ``under_way`` says whether a job's master has registered or has ended.
+        """
         self._take(self._machine.clock(now_s))
         while self._ready:
             if self._last is not None and now_s < self._last[1] + HAND_ON_S and not under_way(self._last[0]):
                 return
-            # Taken off only when the caller comes back: a submission that fails is tried again.
+            # Remove the job only when the caller resumes the iteration, so that a failed submission is tried again.
             yield self._ready[0]
             self._last = (self._ready.popleft(), now_s)
 
@@ -166,10 +175,10 @@ class Holding:
 
 
 def slots_of(queue: DispatchingQueue, jobs: Sequence[JobSpec], nodes: Sequence[Resource]) -> Slots:
-    """Map and reduce slots of the estimates: as set, or as many of the first job's tasks as the nodes hold at once.
+    """Return the slots for the estimates: the settings, or as many tasks of the first job as fit on the nodes at once.
 
-    A task lies on one node. Tasks inside executors that ask for nothing themselves: as many as the executors that fit
-    have room for.
+    A task runs on one node. Tasks that run in executors and request nothing themselves count as many as the fitting
+    executors have slots.
     """
 
     def fits(job: JobSpec, stage: Stage) -> int:
@@ -187,16 +196,16 @@ def slots_of(queue: DispatchingQueue, jobs: Sequence[JobSpec], nodes: Sequence[R
 
 
 def _fit(need: Resource, node: Resource) -> int:
-    """How many containers of a size a node holds; of nothing at all, none."""
+    """Return how many containers of a size fit on a node; 0 for a container of size 0."""
     rooms = [node.memory_mb // need.memory_mb] if need.memory_mb else []
     rooms += [node.vcores // need.vcores] if need.vcores else []
     return min(rooms, default=0)
 
 
 def as_mapreduce(job: JobSpec) -> MapReduceJob:
-    """A job as the ordering sees it: stages with nothing before them are its maps, the others its reduces.
+    """Return a job in the form of the ordering: stages without predecessors are its maps, all others its reduces.
 
-    Each side keeps its number of tasks and its work; times to the microsecond.
+    Both phases keep their numbers of tasks and their total work; times are rounded to microseconds.
     """
     first = [stage for stage in job.stages if not stage.after]
     later = [stage for stage in job.stages if stage.after]

@@ -1,6 +1,7 @@
-"""Offline job ordering of MapReduce jobs on map and reduce slots (tang-thesis section 3.3). Pure.
+"""Offline job ordering of MapReduce jobs on map and reduce slots (tang-thesis section 3.3). All functions are pure.
 
-The search (numba) is imported from harness.systems.mrorder.ordering.search by who needs it; nothing here is heavy.
+harness.systems.mrorder.ordering.search has the exact search. It needs numba, so callers import it only when they use
+it.
 """
 
 from harness.systems.mrorder.ordering.bounds import lower_bound, upper_bound, upper_bound_as_printed

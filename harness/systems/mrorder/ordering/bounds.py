@@ -1,10 +1,10 @@
 """Bounds on the makespan.
 
-Lemma 3.3's lower bound over all orders, Lemma 3.2's upper bound for an order, corrected; and how far MK_JR's order is
-from the best at most (Theorem 3.1).
+These are Lemma 3.3's lower bound over all orders, a corrected form of Lemma 3.2's upper bound for a given order, and
+Theorem 3.1's bound on the ratio between MK_JR's makespan and the smallest.
 
-Tasks of a job may differ: T^M and T^R then use what they take themselves, t^M and t^R the longest.
-docs/decisions/upper-bound.md has the counterexample to Lemma 3.2 as printed, and both proofs.
+If the tasks of a job differ, T^M and T^R are computed from their own times, and t^M and t^R are the longest.
+docs/decisions/upper-bound.md has a counterexample to Lemma 3.2 as printed, and the proofs of both bounds.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from harness.systems.mrorder.ordering.jobs import MapReduceJob, Slots
 
 
 def flow_shop_makespan(times: Sequence[tuple[Fraction, Fraction]]) -> Fraction:
-    """Equation 3.3: max over k of sum_{i<=k} T^M_i + sum_{i>=k} T^R_i, for jobs in the order given."""
+    """Return equation 3.3 for jobs in this order: max over k of sum_{i<=k} T^M_i + sum_{i>=k} T^R_i, in seconds."""
     heads = accumulate(map_s for map_s, _ in times)
     tails = list(accumulate(reduce_s for _, reduce_s in reversed(times)))[::-1]
     return max((head + tail for head, tail in zip(heads, tails, strict=True)), default=Fraction(0))
 
 
 def by_its_tasks(job: MapReduceJob) -> MapReduceJob:
-    """The job with its tasks' own times' means as its averages; as it is where its tasks have none."""
+    """Return the job with the means of its tasks' own times as its averages, or unchanged if it has no such times."""
     if job.map_task_s:
         job = replace(job, map_s=_mean(job.map_task_s))
     if job.reduce_task_s:
@@ -39,21 +39,24 @@ def _mean(times: tuple[Fraction, ...]) -> Fraction:
 
 
 def lower_bound(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
-    """Lemma 3.3: no order ends earlier than equation 3.3 has it for MK_JR's order. Seconds."""
+    """Return Lemma 3.3's lower bound in seconds: equation 3.3 for MK_JR's order. No order has a smaller makespan."""
     jobs = [by_its_tasks(job) for job in jobs]
     return flow_shop_makespan([processing_times(jobs[job], slots) for job in mk_jr(jobs, slots)])
 
 
 def upper_bound(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
-    """Lemma 3.2 with its last term doubled: the jobs, executed in the order given, end by then. Seconds."""
+    """Return the corrected bound of Lemma 3.2 in seconds, with its last term doubled.
+
+    The order's makespan is at most this.
+    """
     return upper_bound_as_printed(jobs, slots) + _longest_reduce(jobs)
 
 
 def upper_bound_as_printed(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
-    """Lemma 3.2 as the thesis prints it (eq. 3.5), which does not always hold. Seconds.
+    """Return Lemma 3.2 as the thesis prints it (eq. 3.5), in seconds. It does not always hold.
 
-    max over k of (sum_{i<=k} T^M_i + max_{i<=k} t^M_i + sum_{i>=k} T^R_i) + max_i t^R_i; a phase without tasks has
-    no task time.
+    max over k of (sum_{i<=k} T^M_i + max_{i<=k} t^M_i + sum_{i>=k} T^R_i) + max_i t^R_i; a phase without tasks has no
+    task time.
     """
     times = [processing_times(by_its_tasks(job), slots) for job in jobs]
     longest_map = list(accumulate((_longest_map([job]) for job in jobs), max))
@@ -64,9 +67,10 @@ def upper_bound_as_printed(jobs: Sequence[MapReduceJob], slots: Slots) -> Fracti
 
 
 def delta(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
-    """Theorem 3.1 with Lemma 3.2 as it holds: MK_JR's makespan is at most 1 + delta times the least of any order.
+    """Return delta of Theorem 3.1, based on the corrected Lemma 3.2.
 
-    Where tasks differ, for MK_JR by their means (`by_its_tasks`).
+    MK_JR's makespan is at most 1 + delta times the smallest of any order. If tasks of a job differ, this holds for
+    MK_JR by their means (`by_its_tasks`).
 
     (max t^M + 2 max t^R) / max over k of (sum_{i<=k} T^M_i + sum_{i>=k} T^R_i), in MK_JR's order.
     """
@@ -74,7 +78,7 @@ def delta(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
 
 
 def delta_as_printed(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
-    """Theorem 3.1's delta as the thesis prints it: (max t^M + max t^R) over the same. It rests on Lemma 3.2."""
+    """Return delta as the thesis prints it, (max t^M + max t^R) over the same; it is based on Lemma 3.2 as printed."""
     return _over_least(jobs, slots, _longest_map(jobs) + _longest_reduce(jobs))
 
 

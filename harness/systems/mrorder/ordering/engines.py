@@ -1,8 +1,8 @@
-"""MROrder's ordering engine (tang-thesis section 3.4.2.3): which order a set of waiting jobs is dispatched in.
+"""MROrder's ordering engine (tang-thesis section 3.4.2.3): decides in which order waiting jobs are dispatched.
 
-A few jobs are searched for the best order (SIM), more take a greedy rule (ALG): MK_JR for the makespan, TCT for the
-total completion time. Users bring their own by ``path/to/file.py:function`` or an entry point of the group
-``yarnfair.orderings``: a function of (jobs, slots) that returns the jobs' indices in the order to run them.
+For a few jobs it searches for the best order (SIM); for more it uses a greedy rule (ALG): MK_JR for the makespan, TCT
+for the total completion time. Users can add an ordering as ``path/to/file.py:function`` or as an entry point of the
+group ``yarnfair.orderings``: a function of (jobs, slots) that returns the jobs' indices in the order of execution.
 """
 
 from __future__ import annotations
@@ -19,19 +19,20 @@ from harness.systems.mrorder.ordering.jobs import MapReduceJob, Slots
 
 Ordering = Callable[[Sequence[MapReduceJob], Slots], Order]
 
-#: What Table 3.5 leads the thesis to: up to so many jobs are searched.
+#: The thesis' choice from Table 3.5: the best order is searched for up to this many jobs.
 THRESHOLD = 7
 ENTRY_POINT_GROUP = "yarnfair.orderings"
-#: Before the names of jobs, first to last.
+#: Prefix of an ordering that lists the names of jobs, first to last.
 LISTED = "order:"
 _GREEDY_FOR = {"makespan": "mk_jr", "tct": "tct"}
 
 
 def engine(target: str, threshold: int = THRESHOLD, own: str = "auto") -> Ordering:
-    """The ordering engine for a target (``makespan`` or ``tct``).
+    """Return the ordering engine for a target (``makespan`` or ``tct``).
 
     own
-        ``auto``: the search up to `threshold` jobs, the target's greedy rule beyond. Else a rule's name, or the user's.
+        ``auto``: the search for up to `threshold` jobs, the target's greedy rule for more. Otherwise the name of a rule
+        or a user's function.
 
     Raises CallError for an unknown name, InputError for a file that cannot be used.
     """
@@ -52,7 +53,10 @@ def engine(target: str, threshold: int = THRESHOLD, own: str = "auto") -> Orderi
 
 
 def named(name: str) -> Ordering:
-    """A rule by name (given, mk_jr, mk_tct_jr, tct, worst), ``order:JOB,JOB,...``, or a user's function, checked."""
+    """Return a rule by name (given, mk_jr, mk_tct_jr, tct, worst), ``order:JOB,JOB,...``, or a user's function.
+
+    The result of a user's function is checked at each call.
+    """
     if name in GREEDY:
         return GREEDY[name]
     if name.startswith(LISTED):
@@ -69,7 +73,7 @@ def named(name: str) -> Ordering:
 
 
 def _listed(names: list[str], where: str) -> Ordering:
-    """An order that is given by name; jobs that it does not name come after, as they came."""
+    """Return the ordering that follows a list of names. Jobs that are not listed come last, in the order of arrival."""
     twice = [name for at, name in enumerate(names) if name in names[:at] or not name]
     if twice:
         raise CallError(f"job {twice[0]!r} twice, or no name", where=where[:100], hint="give each job once")

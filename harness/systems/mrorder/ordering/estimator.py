@@ -1,8 +1,8 @@
-"""How long jobs take in a given order: list scheduling of map and reduce slots under FIFO.
+"""Times of jobs in a given order: list scheduling of map and reduce slots under FIFO.
 
-This is MREstimator and HSim of tang-thesis (sections 3.3.1.2 and 3.4.2.3): all jobs are there at time 0, a free slot
-goes to the first job in the order with a waiting task, and a job's reduces wait for its last map. Exact arithmetic.
-Which order to take is decided elsewhere (greedy, search).
+This is MREstimator and HSim of tang-thesis (sections 3.3.1.2 and 3.4.2.3): all jobs are submitted at time 0, a free
+slot goes to the first job in the order with a waiting task, and a job's reduces wait for its last map. The arithmetic
+is exact. Modules greedy and search choose the order.
 """
 
 from __future__ import annotations
@@ -17,54 +17,54 @@ from math import lcm
 from harness.base.errors import CallError
 from harness.systems.mrorder.ordering.jobs import MapReduceJob, Slots, scaled
 
-#: Tasks with times of their own are put on slots one by one.
+#: Maximum number of tasks if any have their own times, because these are assigned to slots one by one.
 MAX_FOLLOWED = 10**6
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """When the jobs end, in seconds: `completions` and `map_completions` as the jobs were given, in their order."""
+    """The times at which jobs end, in seconds; both tuples are in the order of the given jobs."""
 
     map_completions: tuple[Fraction, ...]
     completions: tuple[Fraction, ...]
 
     @property
     def makespan(self) -> Fraction:
-        """C_max, the end of the last job (section 3.3.1.1)."""
+        """C_max, the end of the last job, s (section 3.3.1.1)."""
         return max(self.completions, default=Fraction(0))
 
     @property
     def total_completion_time(self) -> Fraction:
-        """C_tct, the sum over the jobs (section 3.3.1.1)."""
+        """C_tct, the sum of the jobs' completion times, s (section 3.3.1.1)."""
         return sum(self.completions, Fraction(0))
 
 
 class SlotPool:
-    """Slots of one kind, by the time at which each is free next; slots that are free at the same time are one group.
+    """Slots of one kind, grouped by the time at which they become free.
 
-    A batch of equal tasks splits at most one group, so there are never more groups than batches, however many slots
-    and tasks there are.
+    A batch of equal tasks splits at most one group, so there are never more groups than batches, for any number of
+    slots and tasks.
     """
 
     def __init__(self, slots: int) -> None:
-        #: (time at which they are free, how many), times strictly increasing
+        #: (time at which the slots become free, number of slots), in strictly increasing order of time
         self.groups: list[tuple[int, int]] = [(0, slots)] if slots else []
 
     @property
     def free_at(self) -> int:
-        """When the next slot is free."""
+        """The time at which the first slot becomes free."""
         return self.groups[0][0]
 
     def idle_until(self, time: int) -> None:
-        """Slots that are free before `time` stay idle until then."""
+        """Keep all slots that become free before `time` idle until then."""
         late = [group for group in self.groups if group[0] > time]
         count = sum(count for _, count in self.groups) - sum(count for _, count in late)
         self.groups = ([(time, count)] if count else []) + late
 
     def start(self, tasks: int, duration: int, before: int | None = None) -> tuple[int, int]:
-        """Start up to `tasks` tasks of `duration`, each as early as a slot is free, none at `before` or later.
+        """Start up to `tasks` tasks of `duration` as early as slots are free, none at `before` or later.
 
-        Returns how many were started and when the last of these was (-1 if none).
+        Returns how many tasks started, and when the last of them did (-1 if none).
         """
         if before is not None and self.free_at >= before:
             return 0, -1
@@ -75,8 +75,8 @@ class SlotPool:
             tasks = min(tasks, room)
         if tasks == 0:
             return 0, -1
-        # The groups take part that are free before the last task starts: the longest prefix such that fewer tasks
-        # than ours start before its last group is free.
+        # The groups that take part are those that become free before the last task starts: the longest prefix of groups
+        # such that fewer than `tasks` tasks start before its last group is free.
         taking = len(self.groups)
         while True:
             level = self.groups[taking - 1][0]
@@ -107,16 +107,17 @@ class SlotPool:
 
 
 def _waves(free: int, until: int, duration: int) -> int:
-    """How many tasks of `duration` one slot starts from `free` on, strictly before `until`."""
+    """Return how many tasks of `duration` one slot starts from `free` on and before `until`."""
     return -((free - until) // duration) if until > free else 0
 
 
 def estimate(jobs: Sequence[MapReduceJob], slots: Slots, released_s: Sequence[Fraction] | None = None) -> Estimate:
-    """Completion times of `jobs` executed in the order given by a FIFO queue.
+    """Return the completion times of `jobs` that a FIFO queue executes in this order.
 
-    ``released_s``: when each is submitted, never falling; None: all are there at 0. A job's maps begin no earlier;
-    whoever stands before it in the order goes first. A job without maps has its reduces ready then, one without reduces
-    ends with its last map. Raises CallError where there are tasks and no slot for them, ValueError for falling times.
+    ``released_s`` has each job's submission time, in non-decreasing order; None: all are submitted at 0. A job's maps
+    start no earlier than that, and after the maps of the jobs before it in the order. A job without maps has its
+    reduces ready at its submission; a job without reduces ends with its last map. Raises CallError if there are tasks
+    of a kind but no slots for them, ValueError if submission times decrease.
     """
     jobs = tuple(jobs)
     slots.check(jobs)
@@ -129,7 +130,7 @@ def estimate(jobs: Sequence[MapReduceJob], slots: Slots, released_s: Sequence[Fr
         if not job.maps:
             maps_end.append(release)
             continue
-        pool.idle_until(release)  # later jobs come later still, so nothing is lost
+        pool.idle_until(release)  # no slot is wasted, because later jobs are submitted later
         maps_end.append(pool.start(job.maps, time)[1] + time)
     reduce_times = [int(job.reduce_s * per_second) for job in jobs]
     ends = _reduce_ends([job.reduces for job in jobs], reduce_times, maps_end, slots.reduces)
@@ -146,7 +147,7 @@ def _never_falling(released_s: Sequence[Fraction] | None, count: int) -> Sequenc
 
 
 def _reduce_ends(reduces: list[int], times: Sequence[int], released: list[int], slots: int) -> list[int]:
-    """When each job ends, given when its reduces are released (its last map ends)."""
+    """Return when each job ends, given when its last map ends and its reduces are released."""
     ends = list(released)
     left = list(reduces)
     arrivals = sorted((released[job], job) for job in range(len(left)) if left[job])
@@ -160,7 +161,7 @@ def _reduce_ends(reduces: list[int], times: Sequence[int], released: list[int], 
             arrived += 1
         pool.idle_until(now)
         job = waiting[0]
-        # Whoever arrives next may stand before this job in the order: decide anew then.
+        # The next job to be released may be before this one in the order, so decide again at its release.
         before = arrivals[arrived][0] if arrived < len(arrivals) else None
         started, last = pool.start(left[job], times[job], before)
         left[job] -= started
@@ -171,10 +172,10 @@ def _reduce_ends(reduces: list[int], times: Sequence[int], released: list[int], 
 
 
 def executed(jobs: Sequence[MapReduceJob], slots: Slots, released_s: Sequence[Fraction] | None = None) -> Estimate:
-    """How long the jobs take in the order given: by each task's own time where jobs have them, else by the averages.
+    """Return the times of jobs in this order, by the tasks' own times where jobs have them, otherwise by averages.
 
-    ``released_s`` as in `estimate`. Raises CallError where there are too many
-    tasks to be followed one by one, and as `estimate`.
+    ``released_s`` is as in `estimate`. Raises CallError if there are too many tasks to be simulated one by one, and the
+    errors of `estimate`.
     """
     jobs = tuple(jobs)
     if not any(job.varies for job in jobs):
@@ -198,10 +199,10 @@ def estimate_tasks(
     slots: Slots,
     released_s: Sequence[Fraction] | None = None,
 ) -> Estimate:
-    """The same for tasks that differ within a job: the times in seconds of each job's maps and reduces, in order.
+    """Return the same as `estimate` for tasks that differ within a job, given each map's and reduce's time in seconds.
 
-    Tasks of a job start in the order given. For the effect of varying task times (section 3.3.6.4).
-    ``released_s``: when each job is submitted, never falling (ValueError); None: all are there at 0.
+    Tasks of a job start in the given order. It shows the effect of varying task times (section 3.3.6.4). ``released_s``
+    has each job's submission time, in non-decreasing order (else ValueError); None: all are submitted at 0.
     """
     begins = _never_falling(released_s, len(map_s))
     maps_free = [Fraction(0)] * slots.maps

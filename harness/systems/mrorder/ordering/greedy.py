@@ -1,7 +1,7 @@
 """Job orders by rule: MK_JR, MK_TCT_JR, TCT, and the worst case by reversal (tang-thesis Algorithms 1, 2, 5).
 
-Each takes the jobs in the file's order and returns their indices in the order to execute; equal sort keys keep the
-file's order. Comparisons are exact.
+Each rule takes jobs in the file's order and returns their indices in the order of execution. Jobs with equal sort keys
+stay in the file's order. Comparisons are exact.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Order = tuple[int, ...]
 
 
 def processing_times(job: MapReduceJob, slots: Slots) -> tuple[Fraction, Fraction]:
-    """T^M and T^R in seconds: the work of the phase over all slots of its kind (Lemma 3.2)."""
+    """Return T^M and T^R in seconds: the work of each phase divided by all slots of its kind (Lemma 3.2)."""
     return (
         job.maps * job.map_s / slots.maps if job.maps else Fraction(0),
         job.reduces * job.reduce_s / slots.reduces if job.reduces else Fraction(0),
@@ -24,12 +24,12 @@ def processing_times(job: MapReduceJob, slots: Slots) -> tuple[Fraction, Fractio
 
 
 def given(jobs: Sequence[MapReduceJob], slots: Slots) -> Order:
-    """The file's order."""
+    """Return the file's order."""
     return tuple(range(len(jobs)))
 
 
 def mk_jr(jobs: Sequence[MapReduceJob], slots: Slots) -> Order:
-    """Algorithm 1, Johnson's rule on (T^M, T^R), for the makespan."""
+    """Return the order of Algorithm 1, Johnson's rule on (T^M, T^R), which aims at a small makespan."""
     return _johnson([processing_times(job, slots) for job in jobs], range(len(jobs)))
 
 
@@ -40,9 +40,10 @@ def _johnson(times: Sequence[tuple[Fraction, Fraction]], among: Sequence[int]) -
 
 
 def mk_tct_jr(jobs: Sequence[MapReduceJob], slots: Slots) -> Order:
-    """Algorithm 2, for makespan and total completion time: MK_JR among the small jobs, then among the large ones.
+    """Return the order of Algorithm 2, which aims at a small makespan and a small total completion time.
 
-    A job is small when T = T^M + T^R is at most the geometric mean over all jobs.
+    Small jobs come first, then large ones; within each group the order is MK_JR's. A job is small if T = T^M + T^R is
+    at most the geometric mean over all jobs.
     """
     times = [processing_times(job, slots) for job in jobs]
     small = _at_most_geometric_mean([map_s + reduce_s for map_s, reduce_s in times])
@@ -54,12 +55,15 @@ def mk_tct_jr(jobs: Sequence[MapReduceJob], slots: Slots) -> Order:
 
 
 def _at_most_geometric_mean(values: Sequence[Fraction]) -> list[bool]:
-    """For each value whether value^n <= the product of all n; decided by logarithms unless these are too close."""
+    """Return for each value whether it is at most the geometric mean of all n values, exactly.
+
+    Logarithms decide unless they are too close; then value^n is compared with the product of all values.
+    """
     if any(value == 0 for value in values):
         return [value == 0 for value in values]
     logs = [_log2(value) for value in values]
     mean = sum(logs) / len(logs) if logs else 0.0
-    # Rounding of n logarithms and their sum stays far below this margin.
+    # The rounding errors of n logarithms and of their sum stay far below this margin.
     margin = 1e-9 * (1 + max((abs(item) for item in logs), default=0.0))
     product: Fraction | None = None
     small: dict[Fraction, bool] = {}
@@ -80,15 +84,17 @@ def _log2(value: Fraction) -> float:
 
 
 def tct(jobs: Sequence[MapReduceJob], slots: Slots) -> Order:
-    """Algorithm 5, shortest T^M + T^R first, for the total completion time."""
+    """Return the order of Algorithm 5, shortest T^M + T^R first, which aims at a small total completion time."""
     total = [sum(processing_times(job, slots)) for job in jobs]
     return tuple(sorted(range(len(jobs)), key=lambda job: total[job]))
 
 
 def worst(jobs: Sequence[MapReduceJob], slots: Slots) -> Order:
-    """MK_JR's order reversed: the worst makespan if task counts were divisible by the slots (Theorem 3.2).
+    """Return the reverse of MK_JR's order, which has the worst makespan if task counts are multiples of the slots (Thm.
 
-    In general it is only the thesis' reference point ("unoptimized"): a still worse order may exist.
+    3.2).
+
+    In general it is only the thesis' reference ("unoptimized"), and a worse order may exist.
     """
     return mk_jr(jobs, slots)[::-1]
 

@@ -1,6 +1,6 @@
-"""MapReduce jobs and slots as job ordering sees them (tang-thesis section 3.3.1), and the CSV that users write.
+"""MapReduce jobs and slots as the input of job ordering (tang-thesis section 3.3.1), and the CSV format of jobs.
 
-Pure: text in, jobs out. How long a set of jobs takes is the estimator's business.
+All functions are pure. The estimator computes how long jobs take.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from math import lcm
 from harness.base.errors import CallError, InputError
 
 COLUMNS = ("job", "maps", "map_seconds", "reduces", "reduce_seconds")
-#: When a job arrives, and each task's own seconds with spaces between. They may be left out.
+#: Optional columns: when a job arrives, and the seconds of each of its tasks, separated by spaces.
 MORE_COLUMNS = ("arrival_seconds", "map_task_seconds", "reduce_task_seconds")
 
-#: More tasks or longer ones are taken for a mistake. Decimals are bounded so that exact sums stay short numbers.
+#: Larger numbers of tasks and longer times are rejected as mistakes. Limiting the decimals keeps exact sums short.
 MAX_TASKS = 10**12
 MAX_TASK_S = 10**12
 MAX_DECIMALS = 30
@@ -33,8 +33,8 @@ _DECIMAL = re.compile(r"(\d{1,60}(\.\d{0,60})?|\.\d{1,60})([eE][+-]?\d{1,3})?", 
 class MapReduceJob:
     """One job: `maps` tasks of `map_s` seconds each, then `reduces` tasks of `reduce_s` seconds each (Table 3.2).
 
-    `map_task_s`, `reduce_task_s`: what each task takes, where tasks differ; an order goes by `map_s` and `reduce_s`
-    then, the averages. `arrival_s`: when the job arrives, for an order online.
+    `map_task_s` and `reduce_task_s` are the times of single tasks if these differ; ordering then uses the averages
+    `map_s` and `reduce_s`. `arrival_s` is when the job arrives, for online ordering.
     """
 
     name: str
@@ -48,19 +48,19 @@ class MapReduceJob:
 
     @property
     def varies(self) -> bool:
-        """Whether its tasks have times of their own."""
+        """Whether tasks have their own times."""
         return self.map_task_s is not None or self.reduce_task_s is not None
 
 
 @dataclass(frozen=True)
 class Slots:
-    """The map and the reduce slots of the whole cluster, |S^M| and |S^R|."""
+    """The numbers of map and reduce slots of the whole cluster, |S^M| and |S^R|."""
 
     maps: int
     reduces: int
 
     def check(self, jobs: tuple[MapReduceJob, ...]) -> None:
-        """CallError when tasks of a kind can never run because there is no slot of that kind."""
+        """Raise CallError if there are tasks of a kind but no slot of that kind."""
         for kind, slots, tasks in (
             ("map", self.maps, sum(job.maps for job in jobs)),
             ("reduce", self.reduces, sum(job.reduces for job in jobs)),
@@ -74,7 +74,7 @@ class Slots:
 
 @dataclass(frozen=True)
 class ScaledTimes:
-    """The jobs' task times as integers of 1/`per_second` s, so that every sum is exact."""
+    """The jobs' task times as integers in units of 1/`per_second` s, so that every sum is exact."""
 
     per_second: int
     map_times: tuple[int, ...]
@@ -82,7 +82,7 @@ class ScaledTimes:
 
 
 def scaled(jobs: tuple[MapReduceJob, ...]) -> ScaledTimes:
-    """Task times over their common denominator."""
+    """Return the jobs' average task times as integers over a common denominator."""
     per_second = lcm(1, *(time.denominator for job in jobs for time in (job.map_s, job.reduce_s)))
     return ScaledTimes(
         per_second,
@@ -92,12 +92,12 @@ def scaled(jobs: tuple[MapReduceJob, ...]) -> ScaledTimes:
 
 
 def parse_jobs(text: str, source: str) -> tuple[MapReduceJob, ...]:
-    """The jobs of a CSV with the columns job, maps, map_seconds, reduces, reduce_seconds, in the file's order.
+    """Parse a CSV with the columns job, maps, map_seconds, reduces and reduce_seconds; jobs keep the file's order.
 
-    Columns may also be `MORE_COLUMNS`; they may stand in any order, others are ignored. A time may be left out where
-    there are no tasks, and where each task's own is given: their mean is taken. An empty cell of a task column: the
-    job's tasks are alike. An arrival is given for all jobs or for none.
-    `source` is the name that errors carry. Raises InputError with the line.
+    Columns may be in any order; `MORE_COLUMNS` are optional, and all others are ignored. A time may be left out if
+    there are no tasks, or if the times of single tasks are given, whose mean is then used. An empty cell in a column of
+    task times means that the job's tasks are equal. Either all jobs have an arrival or none. `source` is the name in
+    error messages. Raises InputError with the line.
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
     jobs: list[MapReduceJob] = []
@@ -182,7 +182,7 @@ def _job(cells: dict[str, str], where: str) -> MapReduceJob:
 
 
 def _task_times(cells: dict[str, str], column: str, tasks: int, count: str, where: str) -> tuple[Fraction, ...] | None:
-    """The seconds of each task, None where they are not given."""
+    """Return the seconds of each task, or None if they are not given."""
     texts = cells.get(column, "").split()
     if not texts:
         return None
@@ -198,7 +198,7 @@ def _task_times(cells: dict[str, str], column: str, tasks: int, count: str, wher
 def _average(
     cells: dict[str, str], column: str, where: str, tasks: int, task_s: tuple[Fraction, ...] | None
 ) -> Fraction:
-    """What a task takes on average: as given, or by the tasks."""
+    """Return the average time of a task in seconds: the given one, or the mean over the tasks."""
     if not cells[column] and (task_s is not None or tasks == 0):
         return sum(task_s, Fraction(0)) / tasks if task_s else Fraction(0)
     return _seconds(cells, column, where)

@@ -1,8 +1,8 @@
 """MROrder's dispatching queue and policy module (tang-thesis section 3.4.2): a state machine without a clock.
 
-Events come in (`arrive`, `finish`, `clock`, `close`), submissions go out, in the order in which a FIFO queue is to get
-them. `next_s` is when `clock` wants to be called. The simulator, the studies of chapter 3 and a real cluster's
-driver use it alike; time is seconds of whatever clock they have, never going back.
+Callers report events (`arrive`, `finish`, `clock`, `close`). Each call returns the submissions that are due, in the
+order in which a FIFO queue is to receive them. `next_s` is when `clock` must be called next. The simulator, the studies
+of chapter 3 and the driver of a real cluster all use it. Times are seconds of the caller's clock and must not decrease.
 """
 
 from __future__ import annotations
@@ -18,18 +18,19 @@ from harness.systems.mrorder.ordering.engines import Ordering, engine
 from harness.systems.mrorder.ordering.greedy import processing_times
 from harness.systems.mrorder.ordering.jobs import MapReduceJob, Slots
 
-#: pnj: a number of jobs. tp-fti: a fixed interval (Algorithm 3). tp-ati: an adaptive one (Algorithm 4).
+#: pnj: after a number of jobs. tp-fti: at a fixed interval (Algorithm 3). tp-ati: at an adaptive interval (Algorithm
+#: 4).
 When = Literal["pnj", "tp-fti", "tp-ati"]
 
 
 @dataclass(frozen=True, slots=True)
 class DispatchingQueue:
-    """Jobs are held back and handed on as `when` says, each round in the order of `ordering`.
+    """The configuration of a queue that holds jobs back until `when` and submits each round in the order of `ordering`.
 
     history
-        Earlier runs or traces that the estimates come from, commas between them; empty: the declared mean times.
+        Earlier runs or traces for the estimates, separated by commas; empty: estimates use the declared mean times.
     map_slots, reduce_slots
-        Of the estimates; 0: what fits the cluster at once.
+        Slots for the estimates; 0: as many as fit on the cluster at once.
     """
 
     when: Dispatching
@@ -41,15 +42,15 @@ class DispatchingQueue:
 
 @dataclass(frozen=True, slots=True)
 class Dispatching:
-    """How the policy module decides.
+    """When the policy module starts a round.
 
     when
-        ``pnj``: order as soon as `jobs` wait. ``tp-fti``: every `interval_s`. ``tp-ati`` (the thesis' default): after
-        `interval_s` first, then after as long as the round before is estimated to take, `interval_s` at least.
+        ``pnj``: as soon as `jobs` jobs wait. ``tp-fti``: every `interval_s`. ``tp-ati`` (the thesis' default): first
+        after `interval_s`, then after the estimated duration of the previous round, but at least `interval_s`.
     most
-        At most so many jobs a round; the others wait for the next.
+        Maximum number of jobs per round; the others wait for the next round.
     eager
-        Not in the thesis: a round begins at once when all that was submitted has finished (`finish` has to be told).
+        Not in the thesis: a round also starts as soon as all submitted jobs have finished (needs calls of `finish`).
     """
 
     when: When = "tp-ati"
@@ -61,7 +62,7 @@ class Dispatching:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """One job to be submitted now; `round` counts the ordering rounds from 1."""
+    """A job that is to be submitted now. `round` is the number of its ordering round, from 1."""
 
     job: MapReduceJob
     arrived_s: Fraction
@@ -70,7 +71,7 @@ class Submission:
 
 
 class Dispatcher:
-    """The JobDispatchingQueue with its policy module. Jobs are told apart by name."""
+    """The thesis' JobDispatchingQueue with its policy module. Jobs are identified by name."""
 
     def __init__(
         self, slots: Slots, how: Dispatching | None = None, order: Ordering | None = None, start_s: float = 0
@@ -86,11 +87,11 @@ class Dispatcher:
 
     @property
     def next_s(self) -> Fraction | None:
-        """When `clock` is to be called; None: nothing happens until the next event."""
+        """When `clock` must be called next; None: only other events can cause submissions."""
         return self._next
 
     def arrive(self, job: MapReduceJob, now_s: Fraction | float) -> list[Submission]:
-        """A job was handed in."""
+        """Report the arrival of a job."""
         now = Fraction(now_s)
         out = self.clock(now, before=True)
         self.waiting.append((job, now))
@@ -102,7 +103,7 @@ class Dispatcher:
         return out
 
     def finish(self, name: str, now_s: Fraction | float) -> list[Submission]:
-        """A submitted job has ended."""
+        """Report the end of a submitted job."""
         now = Fraction(now_s)
         out = self.clock(now)
         if name in self.submitted:
@@ -112,11 +113,14 @@ class Dispatcher:
         return out
 
     def clock(self, now_s: Fraction | float, *, before: bool = False) -> list[Submission]:
-        """Time has passed: every round that was due by now. ``before``: those due at this very instant wait."""
+        """Report the time, and run every round that is due by now.
+
+        With ``before``, rounds due exactly now are left for later.
+        """
         now, out = Fraction(now_s), []
         while self._next is not None and (self._next < now if before else self._next <= now):
             if not self.waiting:
-                # Rounds without jobs, an interval apart each, are passed over together: an interval may be short.
+                # Skip all rounds without jobs at once, because an interval may be short. They are one interval apart.
                 late, interval = now - self._next, Fraction(self.how.interval_s)
                 self._next += interval * (ceil(late / interval) if before else floor(late / interval) + 1)
                 break
@@ -124,14 +128,14 @@ class Dispatcher:
         return out
 
     def close(self, now_s: Fraction | float) -> list[Submission]:
-        """No further job will come: what waits for a number of jobs that is never reached goes now."""
+        """Report that no further jobs will arrive: jobs that wait for a number of jobs (``pnj``) are submitted now."""
         out = self.clock(now_s)
         while self.waiting and self.how.when == "pnj":
             out += self._round(Fraction(now_s))
         return out
 
     def _round(self, now: Fraction) -> list[Submission]:
-        """Orders and hands out what waits (steps 2 to 5 of Algorithms 3 and 4)."""
+        """Run one round: order the waiting jobs and return their submissions (steps 2 to 5 of Algorithms 3 and 4)."""
         count = len(self.waiting) if self.how.most == inf else min(len(self.waiting), max(1, int(self.how.most)))
         if self.how.when == "pnj":
             count = min(len(self.waiting), max(count, 1))
@@ -151,7 +155,7 @@ class Dispatcher:
         return [Submission(job, arrived, now, self.rounds) for job, arrived in ordered]
 
     def _round_s(self, jobs: Sequence[MapReduceJob]) -> Fraction:
-        """T_A of Algorithm 4, step 5: how long the round is estimated to take."""
+        """Return T_A of step 5 of Algorithm 4, the estimated duration of the round, s."""
         return flow_shop_makespan([processing_times(job, self.slots) for job in jobs])
 
 
@@ -161,7 +165,7 @@ def dispatch(
     how: Dispatching | None = None,
     order: Ordering | None = None,
 ) -> list[Submission]:
-    """All submissions for arrivals that are known beforehand, in ascending order of time; no finish is waited for."""
+    """Return all submissions for arrivals that are known in advance, in order of time. Ends of jobs are not used."""
     machine = Dispatcher(slots, how, order)
     out: list[Submission] = []
     for job, arrived in arrivals:

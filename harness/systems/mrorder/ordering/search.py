@@ -1,7 +1,7 @@
-"""The best order of a set of jobs: greedy orders, local search, then branch and bound until nothing better is left.
+"""Search for the best order of a set of jobs: greedy orders, local search, then branch and bound until it is proven.
 
-Anytime: stopped early, it returns the best order found and a bound that no order beats. The inner loops are in
-slot_kernel.py and search_kernel.py. No clock here: the caller says when to stop.
+The search can be stopped at any time; it then returns the best order found and a bound that no order can beat. The
+inner loops are in slot_kernel.py and search_kernel.py. The search has no clock; the caller decides when to stop.
 """
 
 from __future__ import annotations
@@ -21,26 +21,27 @@ from harness.systems.mrorder.ordering.search_kernel import Instance, Memory, ker
 
 Objective = Literal["makespan", "tct"]
 
-#: Where the search begins; the first of equals is kept, so a greedy order that is optimal is the answer.
+#: Greedy orders with which the search starts. Of equal ones the first is kept, so an optimal greedy order is the
+#: result.
 STARTS: dict[Objective, tuple[str, ...]] = {
     "makespan": ("mk_jr", "mk_tct_jr", "tct", "given", "worst"),
     "tct": ("tct", "mk_tct_jr", "mk_jr", "given", "worst"),
 }
 
-#: Bounds taken, and local moves tried, between two looks at `stop`: well below a second of compiled work each.
+#: Number of bounds computed, or local moves tried, between two calls of `stop`; well below a second of compiled work.
 CHUNK = 20_000
-#: Uncompiled code is some hundred times slower.
+#: The same for uncompiled code, which is about a hundred times slower.
 PLAIN_CHUNK = 200
 
-#: The search's memory grows with the square of the number of jobs.
+#: Maximum number of jobs, because memory grows with the square of it.
 MAX_JOBS = 1000
 
 
 @dataclass(frozen=True)
 class Optimum:
-    """The best order found (indices into the jobs), its value and a bound no order beats, in seconds.
+    """The best order found (indices of jobs), its value, and a bound that no order can beat, in seconds.
 
-    `proven`: value and bound meet, the order is optimal. `nodes`: how many partial orders were looked at.
+    `nodes` is the number of partial orders that were examined. If value and bound are equal, the order is optimal.
     """
 
     order: Order
@@ -60,10 +61,12 @@ def optimal(
     objective: Objective = "makespan",
     stop: Callable[[], bool] = lambda: False,
 ) -> Optimum:
-    """Search for the order with the least makespan or total completion time; `stop` is asked several times a second.
+    """Search for the order with the smallest makespan or total completion time.
 
-    The same jobs give the same order, unless `stop` ends the search. Raises CallError where tasks have no slot, or for
-    more than MAX_JOBS jobs.
+    `stop` is called several times a second.
+
+    The same jobs always give the same order, unless `stop` ends the search. Raises CallError if there are tasks of a
+    kind but no slots for them, or more than MAX_JOBS jobs.
     """
     jobs = tuple(jobs)
     slots.check(jobs)
@@ -74,7 +77,7 @@ def optimal(
         )
     search = _Search(jobs, slots, objective)
     search.begin()
-    # Few jobs are done before a local search pays; with many it is what finds good orders.
+    # Search without local moves first: it is enough for few jobs. For many jobs, good orders come from local search.
     done = search.bound_met() or search.branch(search.chunk)
     while not done and not search.bound_met() and not stop():
         search.improve()
@@ -83,13 +86,13 @@ def optimal(
 
 
 class _Search:
-    """The arrays that the kernel works on, and the search's state between two calls of it."""
+    """The arrays on which the kernel works, and the state of the search between calls of the kernel."""
 
     def __init__(self, jobs: tuple[MapReduceJob, ...], slots: Slots, objective: Objective) -> None:
         self._jobs, self._slots, self._objective = jobs, slots, objective
         n = len(jobs)
         times = scaled(jobs)
-        # Every start is a sum of task times: counted in their greatest common divisor, all times are integers still.
+        # Every start is a sum of task times. In units of their greatest common divisor all times are still integers.
         unit = gcd(*times.map_times, *times.reduce_times) or 1
         self._unit_s = Fraction(unit, times.per_second)
         m, r = [job.maps for job in jobs], [job.reduces for job in jobs]
@@ -98,7 +101,7 @@ class _Search:
         map_slots, reduce_slots = max(1, slots.maps), max(1, slots.reduces)
         tails = [-(-r[j] // reduce_slots) * b[j] for j in range(n)]
         last = sum(-(-m[j] // map_slots) * a[j] + tails[j] for j in range(n)) + max([0, *a, *b])
-        # No product or sum in the kernel exceeds this.
+        # No product or sum in the kernel exceeds this value.
         largest = (
             4 * max(last, 1) * max(map_slots * reduce_slots, n, map_slots * max([1, *m]), reduce_slots * max([1, *r]))
         )
@@ -150,7 +153,7 @@ class _Search:
         )
         self._memory.maps[0, 1, 0] = slots.maps
         self._memory.maps[0, 2, 0] = 1
-        #: depth, best value, bounds taken
+        #: depth, best value, number of bounds computed
         self._state = zeros(3)
         self._best_order = np.zeros(n, dtype=np.int64)
         self._row = zeros(5, width)
@@ -159,7 +162,7 @@ class _Search:
         self._complete = False
 
     def begin(self) -> None:
-        """The best greedy order, the bound at the root, and its children."""
+        """Compute the best greedy order, the bound at the root, and the root's children."""
         found: list[tuple[int, Order]] = []
         for name in STARTS[self._objective]:
             order = GREEDY[name](self._jobs, self._slots)
@@ -174,21 +177,21 @@ class _Search:
         return given.jobs, given.slots, given.total, given.far, self._row, self._memory.work
 
     def branch(self, bounds: int) -> bool:
-        """Search on for so many bounds; True when every order has been looked at or excluded."""
+        """Continue the search for this many bounds. Return True if all orders have been examined or excluded."""
         until = int(self._state[2]) + bounds
         self._complete = bool(self._kernel.branch(self._state, self._best_order, self._instance, self._memory, until))
         return self._complete
 
     def improve(self) -> None:
-        """A spell of local search around the best order."""
-        # A value costs more the more jobs there are, a bound hardly does.
+        """Run a limited local search from the best order."""
+        # The cost of evaluating an order grows with the number of jobs, the cost of a bound hardly does.
         trials = max(1, self.chunk // max(1, len(self._jobs) // 8))
         self._state[1], self._seed = self._kernel.improve(
             self._best_order, self._state[1], *self._valuation(), self._moves, self._seed, trials
         )
 
     def _bound(self) -> int:
-        """What no order beats: the least bound among the orders not looked at, or the best value."""
+        """Return a value that no order can beat: the smallest bound of the orders not examined, or the best value."""
         best = int(self._state[1])
         if self._complete:
             return best

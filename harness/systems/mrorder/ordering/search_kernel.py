@@ -1,7 +1,7 @@
 """Depth-first branch and bound over job orders, compiled.
 
-Also runs uncompiled on object arrays (`kernel`), for times that do not fit 64 bits. Why the bounds hold is in
-docs/decisions/ordering-search.md.
+It also runs uncompiled on object arrays (see `kernel`), for times that do not fit into 64 bits.
+docs/decisions/ordering-search.md proves the bounds.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from harness.systems.mrorder.ordering.slot_kernel import idle_until, last_start,
 
 
 class Instance(NamedTuple):
-    """What the search reads: the jobs, the slots and the objective. Times are whole numbers of one unit.
+    """The input of the search: jobs, slots and objective. Times are integers in one unit.
 
     Parameters
     ----------
     jobs
-        Four rows, a column for each job: its number of maps, the time of one map, its number of reduces and the time
-        of one reduce.
+        Four rows with one column per job: number of maps, time of one map, number of reduces, time of one reduce.
     slots
-        How many map slots and how many reduce slots there are.
+        The numbers of map slots and of reduce slots.
     by
-        Four sequences of all jobs: Johnson's order, by own reduces (longest first), by map work (least first) and by
+        Four orders of all jobs: Johnson's rule, own reduce time ``tails`` (longest first), map work (least first),
         reduce work (least first).
     tails
-        How long each job's own reduces take on all reduce slots.
+        For each job, the time of its reduces if they use all reduce slots.
     twins
-        The job before each one in the file that is equal to it, or -1: of equal jobs the first goes first.
+        For each job, the last job before it in the file that is equal to it, or -1. Of equal jobs the first is placed
+        first.
     total
-        Whether the total completion time is wanted instead of the makespan.
+        Whether to minimise the total completion time instead of the makespan.
     far
-        A time that is later than every time of the search.
+        A time later than every time of the search.
     """
 
     jobs: np.ndarray
@@ -51,29 +51,30 @@ class Instance(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """What the search writes. ``depth`` is the number of jobs that are placed.
+    """The working memory of the search. ``depth`` is the number of jobs placed.
 
     Parameters
     ----------
     order
-        The jobs that are placed, in their order.
+        The placed jobs in their order.
     used
         Whether each job is placed.
     maps
-        For each depth three rows: when each group of map slots becomes free, how many slots the group has, and, first
-        in the third row, how many groups there are.
+        Three rows per depth: the time at which each group of map slots becomes free, the number of slots in each group,
+        and (first entry of the third row) the number of groups.
     reduces
-        For each depth five rows: the same two of the reduce slots, how many of each job's reduces have not started,
-        each job's end so far, and, first in the fifth row, how many groups there are.
+        Five rows per depth: the same two rows for reduce slots, for each job the number of reduces that have not
+        started, for each job its end so far, and (first entry of the fifth row) the number of groups.
     released
-        When each placed job's maps end.
+        When the maps of each placed job end.
     nexts
-        When the maps of each job that is not placed would end if it were placed next.
+        For each job that is not placed, when its maps would end if it were placed next.
     soonest
-        When each job that is not placed would end if no other job's reduces came before.
+        For each job that is not placed, its earliest possible end, if no other unplaced job's reduces came before its
+        own.
     stack
-        For each depth three rows: the jobs to try there, their bounds, and, in the third row, how many these are and
-        which one is next.
+        Three rows per depth: the jobs to try, their bounds, and (in the third row) their number and the index of the
+        next.
     work
         Four rows of scratch space.
     """
@@ -91,9 +92,9 @@ class Memory(NamedTuple):
 
 @njit(**kernel_options())
 def place(j, depth, instance, memory):  # type: ignore[no-untyped-def]
-    """Put job `j` at position `depth` of `order`: fills level depth + 1 of `maps` and `reduces`.
+    """Put job `j` at position `depth` of `order`, and fill level depth + 1 of `maps` and `reduces`.
 
-    Returns a lower bound on the value of every order that begins so; the value itself when the order is complete.
+    Returns a lower bound on the value of all orders with this beginning; for a complete order this is its value.
     """
     jobs, far = instance.jobs, instance.far
     order, used, maps = memory.order, memory.used, memory.maps
@@ -116,7 +117,7 @@ def place(j, depth, instance, memory):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
-    """The reduces of the `placed` jobs as far as no later job can interfere, then the bounds. See `place`."""
+    """Run the reduces of the `placed` jobs as far as no later job can interfere, then return the bound of `place`."""
     jobs, slots, tails = instance.jobs, instance.slots, instance.tails
     total, far = instance.total, instance.far
     order, used, maps = memory.order, memory.used, memory.maps
@@ -126,7 +127,7 @@ def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
     m, a, r, b = jobs[0], jobs[1], jobs[2], jobs[3]
     t, c = maps[placed, 0], maps[placed, 1]
     groups = maps[placed, 2, 0]
-    # No job that is still to be placed ends its maps before `horizon`, wherever it is placed.
+    # `horizon` is the earliest time at which an unplaced job can end its maps, at any position.
     horizon = far
     for j in range(n):
         if used[j] == 0:
@@ -153,7 +154,7 @@ def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
         ends[j] = released[j]
     r_groups = run_reduces(rt, rc, r_groups, order, placed, left, released, ends, b, horizon, far, work)
     if horizon < far:
-        # Nothing starts any more before the horizon.
+        # No further reduce can start before the horizon.
         r_groups = idle_until(rt, rc, r_groups, horizon)
         for j in range(n):
             if used[j] == 0:
@@ -169,7 +170,7 @@ def settle(placed, instance, memory):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untyped-def]
-    """A lower bound on the makespan of every order that begins with the placed jobs."""
+    """Return a lower bound on the makespan of all orders that begin with the placed jobs."""
     jobs, slots, by = instance.jobs, instance.slots, instance.by
     tails = instance.tails
     order, used, maps = memory.order, memory.used, memory.maps
@@ -192,7 +193,7 @@ def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untype
         if used[j] == 0:
             reduce_work += r[j] * b[j]
             bound = max(bound, soonest[j])
-    # All reduce work that is left.
+    # Bound 1: all remaining reduce work.
     if slots[1] > 0:
         free = 0
         for g in range(reduces[placed, 4, 0]):
@@ -200,13 +201,13 @@ def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untype
         bound = max(bound, -(-(free + work_left + reduce_work) // slots[1]))
     if slots[0] == 0:
         return bound
-    # Map slots give the jobs to come at most slots * time - base by any time from the horizon on.
+    # From the horizon on, map slots can do at most slots * time - base of the unplaced jobs' work by any time.
     t, c = maps[placed, 0], maps[placed, 1]
     groups = maps[placed, 2, 0]
     base = 0
     for g in range(groups):
         base += c[g] * min(t[g], horizon)
-    # Lemma 3.3 on the jobs to come: Johnson's order of their fluid times.
+    # Bound 2, Lemma 3.3 for the unplaced jobs: Johnson's order of their fluid times.
     if slots[1] > 0:
         done = base
         later = reduce_work
@@ -217,7 +218,7 @@ def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untype
                 path = slots[1] * max(done, horizon * slots[0]) + slots[0] * later
                 bound = max(bound, -(-path // (slots[0] * slots[1])))
                 later -= r[j] * b[j]
-    # Each job's own reduces after its maps: the longest ones first is the best for the worst of them.
+    # Bound 3: each job's own reduces follow its maps. The largest such end is smallest if long reduces come first.
     done = base
     for k in range(n):
         j = by[1, k]
@@ -229,7 +230,7 @@ def bound_makespan(placed, horizon, instance, memory):  # type: ignore[no-untype
 
 @njit(**kernel_options())
 def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-def]
-    """A lower bound on the total completion time of every order that begins with the placed jobs."""
+    """Return a lower bound on the total completion time of all orders that begin with the placed jobs."""
     jobs, slots, by = instance.jobs, instance.slots, instance.by
     tails = instance.tails
     order, used, maps = memory.order, memory.used, memory.maps
@@ -252,8 +253,8 @@ def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-d
             ended += reduces[placed, 3, j]
     if placed == n:
         return ended
-    # Maps: the k-th job to end its maps does so when the k smallest could have been done; its own reduces follow, when
-    # the first reduce slot is free.
+    # Bound by maps: the k-th job to end its maps cannot do so before the k smallest map works could be done. Its
+    # reduces start after that, when a reduce slot is free.
     ready = reduces[placed, 0, 0] if slots[1] > 0 else 0
     for j in range(n):
         if used[j] == 0 and r[j] == 0:
@@ -289,7 +290,7 @@ def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-d
                 level = -(-(done + moment) // slots_in)
             by_maps += max(level, work[1, at], ready) + tails[j]
             at += 1
-    # Reduces: the k-th job of those not ended ends when the k smallest rests could have been done.
+    # Bound by reduces: the k-th of the unfinished jobs cannot end before the k smallest remaining works could be done.
     for i in range(1, size):
         end = work[0, i]
         k = i
@@ -339,7 +340,10 @@ def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-d
 
 @njit(**kernel_options())
 def expand(depth, state, instance, memory):  # type: ignore[no-untyped-def]
-    """The jobs to try at position `depth` that may beat the best value, lowest bound first (ties: Johnson's order)."""
+    """Store the jobs to try at position `depth` whose bounds are below the best value, smallest first (ties.
+
+    Johnson's order).
+    """
     by, twins = instance.by, instance.twins
     order, used, stack = memory.order, memory.used, memory.stack
     size = 0
@@ -366,9 +370,9 @@ def expand(depth, state, instance, memory):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def branch(state, best_order, instance, memory, until):  # type: ignore[no-untyped-def]
-    """Depth-first search on from `state` (depth, best value, bounds taken) until about `until` bounds are taken.
+    """Continue the depth-first search until about `until` bounds have been computed in all.
 
-    Returns whether the search is complete.
+    ``state`` is (depth, best value, bounds computed). Returns whether the search is complete.
     """
     order, used, stack = memory.order, memory.used, memory.stack
     n = len(order)
@@ -378,7 +382,7 @@ def branch(state, best_order, instance, memory, until):  # type: ignore[no-untyp
         if at > 0:
             used[order[depth]] = 0
         if at == count or stack[depth, 1, at] >= state[1]:
-            # The bounds increase along the row: nothing behind can be better either.
+            # Bounds increase along the row, so none of the following jobs can be better either.
             stack[depth, 2, 0] = 0
             stack[depth, 2, 1] = 0
             depth -= 1
@@ -401,11 +405,14 @@ def branch(state, best_order, instance, memory, until):  # type: ignore[no-untyp
 
 
 def kernel(*, compiled: bool) -> Any:
-    """The functions of both kernel modules: compiled for int64 arrays, or plain for Python integers of any size."""
+    """Return the functions of both kernel modules.
+
+    Compiled for int64 arrays, or plain for Python integers of any size.
+    """
     names: dict[str, Any] = {**vars(slot_kernel), **globals()}
     if not compiled:
         for name, function in list(names.items()):
             if isinstance(function, CPUDispatcher):
-                # The plain functions call one another, not the compiled ones: they get a namespace of their own.
+                # The plain functions get their own namespace, so that they call each other and not the compiled ones.
                 names[name] = FunctionType(function.py_func.__code__, names, name)
     return SimpleNamespace(**names)

@@ -1,9 +1,9 @@
-"""Slot pools, the value of an order of jobs and a random local search, compiled.
+"""Slot pools, the value of an order of jobs, and a random local search, compiled.
 
-The compiled form of `harness.systems.mrorder.ordering.estimator`, for the search in search_kernel.py. All arithmetic is
-on integers. The free slots of a pool are groups: ``t`` has the times at which they become free, ascending, ``c`` how
-many slots each group has, and ``n_groups`` is the number of groups. ``work`` is scratch space, and ``far`` is later
-than any time.
+This is the compiled form of `harness.systems.mrorder.ordering.estimator` for the search in search_kernel.py. All
+arithmetic uses integers. The slots of a pool are in groups: ``t`` has the times at which the groups become free,
+ascending, ``c`` the number of slots in each, and ``n_groups`` is the number of groups. ``work`` is scratch space, and
+``far`` is later than any time.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from harness.base.machine_code import kernel_options
 
 @njit(**kernel_options())
 def waves(free, until, duration):  # type: ignore[no-untyped-def]
-    """How many tasks of `duration` one slot starts from `free` on, strictly before `until`."""
+    """Return how many tasks of `duration` one slot starts from `free` on and before `until`."""
     if until <= free:
         return 0
     return -((free - until) // duration)
@@ -23,10 +23,11 @@ def waves(free, until, duration):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def line_up(t, c, n_groups, tasks, duration, work):  # type: ignore[no-untyped-def]
-    """The groups that start some of `tasks` > 0 tasks of `duration` > 0, as (time, count) in work[0:2], by time.
+    """Find the groups that start some of `tasks` > 0 tasks of `duration` > 0.
 
-    Returns how many groups take part, how many whole rounds they all do, and how many tasks the last round has
-    (1 to all slots of these).
+    For each of these groups, its first start after the last of them has become free, and its number of slots, are
+    written to work[0:2], sorted by that start. Returns how many groups take part, how many full rounds all of them do
+    from there, and how many tasks the last round has (from 1 to the number of their slots).
     """
     taking = n_groups
     while True:
@@ -54,7 +55,7 @@ def line_up(t, c, n_groups, tasks, duration, work):  # type: ignore[no-untyped-d
 
 @njit(**kernel_options())
 def last_start(t, c, n_groups, tasks, duration, work):  # type: ignore[no-untyped-def]
-    """When the last of `tasks` > 0 tasks would start."""
+    """Return when the last of `tasks` > 0 tasks would start."""
     if duration == 0:
         return t[0]
     _, rounds, left = line_up(t, c, n_groups, tasks, duration, work)
@@ -67,9 +68,9 @@ def last_start(t, c, n_groups, tasks, duration, work):  # type: ignore[no-untype
 
 @njit(**kernel_options())
 def start(t, c, n_groups, tasks, duration, before, work):  # type: ignore[no-untyped-def]
-    """Start up to `tasks` tasks as early as slots are free, none at `before` or later; changes t and c.
+    """Start up to `tasks` tasks as early as slots are free, none at `before` or later, and update t and c.
 
-    Returns the number of groups, of tasks started, and when the last of these started.
+    Returns the number of groups, the number of tasks started, and when the last of them started.
     """
     if t[0] >= before or tasks == 0:
         return n_groups, 0, -1
@@ -82,7 +83,8 @@ def start(t, c, n_groups, tasks, duration, before, work):  # type: ignore[no-unt
         room += c[g] * min(waves(t[g], before, duration), tasks)
     tasks = min(tasks, room)
     taking, rounds, left = line_up(t, c, n_groups, tasks, duration, work)
-    # work[2:4]: the slots that do one round less, then those of the last round, both by time; then the other groups.
+    # work[2:4] first gets the slots that do one round less, then those of the last round, each sorted by time. Then
+    # both are merged with the other groups.
     last = 0
     idle = 0
     spent = left
@@ -131,7 +133,7 @@ def start(t, c, n_groups, tasks, duration, before, work):  # type: ignore[no-unt
 
 @njit(**kernel_options())
 def idle_until(t, c, n_groups, time):  # type: ignore[no-untyped-def]
-    """Slots that are free before `time` stay idle until then; returns the number of groups."""
+    """Keep slots that become free before `time` idle until then, and return the number of groups."""
     merged = 0
     count = 0
     while merged < n_groups and t[merged] <= time:
@@ -149,11 +151,11 @@ def idle_until(t, c, n_groups, time):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def run_reduces(t, c, n_groups, order, placed, left, released, ends, b, horizon, far, work):  # type: ignore[no-untyped-def]
-    """The reduces of the first `placed` jobs of `order`, as far as no other job can interfere.
+    """Run the reduces of the first `placed` jobs of `order`, as far as no other job can interfere.
 
-    The others come later in the order and have no reduce ready before `horizon`. They get a slot after that only when
-    none of ours waits, so all is certain until slots are free and ours are not released yet. Changes t, c, left and
-    ends; returns the number of groups.
+    Other jobs come later in the order and have no reduce ready before `horizon`. After the horizon they get a slot only
+    when no reduce of the placed jobs waits. So the schedule is certain until slots are free and no reduce of the placed
+    jobs is released. Updates t, c, left and ends, and returns the number of groups.
     """
     while True:
         first = far
@@ -183,7 +185,10 @@ def run_reduces(t, c, n_groups, order, placed, left, released, ends, b, horizon,
 
 @njit(**kernel_options())
 def value_of(order, jobs, slots, total, far, row, work):  # type: ignore[no-untyped-def]
-    """The makespan of an order, or (`total`) its total completion time; `jobs` is (m, a, r, b), `row` scratch."""
+    """Return the makespan of an order, or with `total` its total completion time. `row` and `work` are scratch space.
+
+    ``jobs`` has the rows of `Instance.jobs`.
+    """
     n = len(order)
     t, c, left, released, ends = row[0], row[1], row[2], row[3], row[4]
     t[0] = 0
@@ -208,9 +213,10 @@ def value_of(order, jobs, slots, total, far, row, work):  # type: ignore[no-unty
 
 @njit(**kernel_options())
 def improve(order, best, jobs, slots, total, far, row, work, moves, seed, trials):  # type: ignore[no-untyped-def]
-    """Random moves (a job elsewhere, two jobs exchanged) that do not worsen; now and then a kick away from the best.
+    """Improve an order by random moves (move one job, or swap two) that are kept if they do not worsen it.
 
-    `order` holds the best order at the end. Returns its value and the generator's state.
+    After many moves without success, the search restarts from the best order with several moves at once. Finally
+    `order` holds the best order; its value and the state of the random generator are returned.
     """
     n = len(order)
     current = moves[0]
