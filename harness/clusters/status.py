@@ -75,7 +75,7 @@ class ClusterStatus:
     recorded_id: int | None
     scheduler_file: str = "fair-scheduler.xml"  # its name in scheduler_folder
     scheduler_host: str | None = None  # the host that has the folder; None: this machine
-    not_forwarded: frozenset[str] = frozenset()  # of "admin" and "client": ports of `address` that lead nowhere
+    not_forwarded: frozenset[str] = frozenset()  # ports ("admin", "client") that cannot be reached
     history: str | None = None  # the JobHistoryServer's address
     enforce: Mapping[str, Any] | None = None  # settings of `yarnfair enforce`'s configuration to reach it from here
 

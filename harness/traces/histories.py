@@ -1,4 +1,4 @@
-"""The servers that know the tasks of applications that have ended."""
+"""The history servers from which the tasks of ended applications are read."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from harness.traces.accounting import Totals
 from harness.traces.history import History
 from harness.traces.spark_history import SparkHistory
 
-#: Types of applications, as a ResourceManager names them.
+#: Types of applications in a ResourceManager's answers.
 MAPREDUCE, SPARK = "MAPREDUCE", "SPARK"
-#: How what is assumed of Spark applications begins.
+#: The beginning of sentences on what is assumed of Spark applications.
 OF_SPARK = "Spark: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histories:
-    """The history servers that know the tasks of ended applications; None: that one is not asked.
+    """The history servers from which the tasks of ended applications are read; None: that server is not used.
 
     Attributes
     ----------
@@ -31,17 +31,17 @@ class Histories:
     spark: SparkHistory | None = None
 
     def close(self) -> None:
-        """Gives the connections back."""
+        """Close the connections."""
         for server in (self.mapreduce, self.spark):
             if server is not None:
                 server.close()
 
     def know(self, kind: str) -> bool:
-        """Whether one of them knows applications of a type."""
+        """Return whether one of the servers has applications of a type."""
         return (kind == MAPREDUCE and self.mapreduce is not None) or (kind == SPARK and self.spark is not None)
 
     def left_out(self) -> dict[str, Totals]:
-        """What their answers lacked of the applications that were asked for, by reason."""
+        """Return reason -> what the servers' answers lacked of the requested applications."""
         found: dict[str, Totals] = {}
         for server in (self.mapreduce, self.spark):
             for reason, totals in (server.left_out if server is not None else {}).items():
@@ -49,7 +49,7 @@ class Histories:
         return found
 
     def assumed_words(self) -> list[str]:
-        """What was assumed of the applications that were asked for so far."""
+        """Return sentences on what was assumed of the applications requested so far."""
         if self.spark is None:
             return []
         found = [f"{OF_SPARK}{words}" for words in sorted(self.spark.assumed)]
@@ -58,14 +58,14 @@ class Histories:
         return found
 
     def by_sums_words(self) -> list[str]:
-        """Which applications are known by their sums only although a server was asked, with the reason."""
+        """Return sentences on applications of which a server was asked but only sums are known."""
         reasons = Counter(self.spark.by_sums.values() if self.spark is not None else ())
         return [f"{count:,} Spark applications are known by their sums only: {why}" for why, count in reasons.items()]
 
     def am_heartbeat_ms(self) -> int | None:
-        """The interval of masters' heartbeats that most Spark applications have; None where Hadoop's holds.
+        """Return the most frequent heartbeat interval of Spark AMs; None if Hadoop's default is used.
 
-        A trace has one for all masters: where MapReduce is asked for as well, that of MapReduce.
+        A trace has one interval for all AMs. If a JobHistoryServer is used as well, it is MapReduce's.
         """
         if self.spark is None or self.mapreduce is not None or not self.spark.heartbeats_ms:
             return None

@@ -1,4 +1,4 @@
-"""MapReduce's JobHistoryServer, as far as a trace needs it: a job's tasks with their times, and what they asked for."""
+"""Reads a job's tasks, their times and container sizes from MapReduce's JobHistoryServer, as a trace needs them."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.http import HttpClient, HttpOptions
 
 _ROOT = "/ws/v1/history/mapreduce/jobs"
-#: Requests for the attempts of single tasks that one job may cost.
+#: The maximum number of requests for the attempts of single tasks of one job.
 MOST_ATTEMPT_REQUESTS = 2000
 _KINDS = {"MAP": "map", "REDUCE": "reduce"}
-#: Names of a job's counts of attempts that did not succeed, in the JobHistoryServer's answer.
+#: The counts of unsuccessful attempts of a job in the JobHistoryServer's answer.
 _UNSUCCESSFUL = ("failedMapAttempts", "killedMapAttempts", "failedReduceAttempts", "killedReduceAttempts")
 
 
 @dataclass(slots=True)
 class _Attempts:
-    """The attempts of a job as far as the server has told them, and what could not be used, by reason."""
+    """The attempts of a job that the server has returned so far, and those that could not be used, by reason."""
 
     kept: list[Attempt] = field(default_factory=list)
     left_out: dict[str, Totals] = field(default_factory=dict)
@@ -45,18 +45,20 @@ class History:
 
     def __init__(self, base: str, options: HttpOptions | None = None) -> None:
         self.http = HttpClient([base], options)
-        #: What its answers lacked of the jobs that were asked for, by reason.
+        #: Reason -> what its answers lacked of the requested jobs.
         self.left_out: dict[str, Totals] = {}
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Close the connection."""
         self.http.close()
 
     def mapreduce(self, application: str) -> dict[str, Any] | None:
-        """``am`` and ``stages`` of a trace's line; None for a job that the server does not know, or without tasks.
+        """Return ``am`` and ``stages`` of a trace's line.
 
-        Each attempt that held a container is a task of the line, whether it succeeded or not. Attempts are asked for
-        task by task only where the job's counts or a task's state say that some did not succeed.
+        None for a job without tasks, or one that the server does not know.
+
+        Each attempt that held a container is a task of the line, whether it succeeded or not. Attempts are requested
+        task by task only if the job's counts or a task's state show that some did not succeed.
 
         Raises Unreachable, Refused, BadAnswer.
         """
@@ -76,8 +78,8 @@ class History:
             return master_alone(sizes) if tasks else None
         for reason, totals in attempts.left_out.items():
             self.left_out[reason] = self.left_out.get(reason, Totals()) + totals
-        # A reduce's whole time, with what it waited for the last map: a replayed task's counts from its own start
-        # and is only kept from ending before the maps have.
+        # A reduce's whole time includes its wait for the last map: a replayed reduce's time counts from its own start,
+        # and the replay only prevents it from ending before the maps.
         return load_of(attempts.kept, sizes) if attempts.kept else None
 
     def _attempts(self, job: str, tasks: Sequence[Mapping[str, object]], about: Mapping[str, object]) -> _Attempts:
@@ -86,7 +88,7 @@ class History:
         counts = [about.get(name) for name in _UNSUCCESSFUL]
         unsuccessful = sum(count for count in counts if isinstance(count, int) and count > 0)
         requests = 0
-        # Tasks that did not succeed first: their attempts are the ones that the counts speak of, with few exceptions.
+        # Unsuccessful tasks come first: the counts refer to their attempts, with few exceptions.
         for task in sorted(tasks, key=lambda one: one.get("state") == "SUCCEEDED"):
             kind = _KINDS.get(str(task.get("type")))
             if kind is None:
@@ -116,7 +118,7 @@ class History:
             raise
 
     def began_ms(self, application: str) -> int | None:
-        """When a MapReduce job's master had started and set about its tasks; None where the server does not say it.
+        """Return when a MapReduce job's AM had started and began with its tasks; None if the server does not tell.
 
         Raises Unreachable, Refused.
         """
@@ -124,7 +126,7 @@ class History:
         return began if isinstance(began, int) and began > 0 else None
 
     def _job(self, job: str) -> Mapping[str, Any]:
-        """What the server says of a job as a whole; empty where it does not know it."""
+        """Return the server's data on a job as a whole; empty if the server does not know it."""
         try:
             document = self.http.request("GET", f"{_ROOT}/{job}", repeatable=True).document
         except Refused as error:
@@ -151,5 +153,5 @@ class History:
 
 
 def _time(value: object) -> int | None:
-    """A time since 1970 in milliseconds; None where the server does not say it."""
+    """Return a time since 1970 in milliseconds; None if it is missing."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None

@@ -18,18 +18,18 @@ from harness.traces.spec import DelaysSpec
 #: Hadoop's defaults (mapred-default.xml and MRJobConfig of 3.4.2).
 _TASK_MB, _MASTER_MB, _VCORES = 1024, 1536, 1
 _HEAP_RATIO = 0.8
-#: Reduces are asked for when this part of the maps has ended; so also of Hadoop 0.20.
+#: Reduces are requested when this fraction of the maps has ended, in Hadoop 0.20, too.
 SLOW_START = 0.05
-#: A MapReduce master asks so often by default.
+#: The default heartbeat interval of a MapReduce AM.
 MASTER_HEARTBEAT_S = 1.0
-#: How Hadoop's own nodes and masters behave that run MapReduce: a NodeManager tells of a container's end so soon (the
-#: middle of what was measured, docs/reference/simulator.md), and a master acts on an answer at once.
+#: The behaviour of Hadoop's own nodes and AMs that run MapReduce: the time after which a NodeManager reports a
+#: container's end (the middle of the measured range, docs/reference/simulator.md); an AM acts on an answer at once.
 HADOOPS_DELAYS = DelaysSpec(end_heartbeat_ms=20, am_response_heartbeats=0)
-#: What a replayed master takes on average to notice that its last task has ended: half of its own heartbeat.
+#: The mean time that a replayed AM takes to notice the end of its last task: half of its own heartbeat.
 _NOTICED_S = MASTER_HEARTBEAT_S / 2
-#: The priorities of its asks (RMContainerAllocator).
+#: The priorities of the AM's asks (RMContainerAllocator).
 MAP_PRIORITY, REDUCE_PRIORITY = 20, 10
-#: Names of Hadoop 1 that mean the same.
+#: Names in Hadoop 1 with the same meaning.
 _DEPRECATED = {
     "mapred.job.map.memory.mb": "mapreduce.map.memory.mb",
     "mapred.job.reduce.memory.mb": "mapreduce.reduce.memory.mb",
@@ -60,17 +60,17 @@ _IN_MIB = {
 
 @dataclass(frozen=True, slots=True)
 class ContainerSizes:
-    """What the containers of a job ask for, and its slow start.
+    """The container sizes of a job, and its slow start.
 
     Attributes
     ----------
     master, map, reduce : Resource
-        Size of the application master's, a map's and a reduce's container.
+        Size of the AM's, a map's and a reduce's container.
     slow_start : float
-        Part of the maps that has to be complete before reduces are asked for.
+        The fraction of the maps that must be complete before reduces are asked for.
     assumed : tuple of str
         Names of the sizes (``master``, ``map``, ``reduce``) whose memory the configuration does not give, so that
-        Hadoop's default or a rule of thumb stands in its place.
+        Hadoop's default or a rule of thumb is used.
     """
 
     master: Resource
@@ -81,11 +81,11 @@ class ContainerSizes:
 
 
 def heap_mb(options: str | None) -> int | None:
-    """Maximum heap of a JVM by its options in MiB; None where they do not set one."""
+    """Return the maximum heap of a JVM by its options, in MiB; None if they do not set one."""
     found = _HEAP.findall(options or "")
     if not found:
         return None
-    # The last one wins, as in the JVM.
+    # The last option wins, as in the JVM.
     digits, unit = found[-1]
     if len(digits) > 15:
         return None
@@ -96,21 +96,21 @@ def heap_mb(options: str | None) -> int | None:
 def container_sizes(
     configuration: Iterable[tuple[str, object]], *, heaps_mb: Mapping[str, int | None] | None = None
 ) -> ContainerSizes:
-    """What the containers of a MapReduce job ask for.
+    """Return the container sizes of a MapReduce job.
 
     Parameters
     ----------
     configuration : iterable of (name, value)
-        The job's configuration, as far as it is known. Values that are no numbers count as absent.
+        The job's configuration, as far as it is known. Values that are not numbers count as missing.
     heaps_mb : mapping of str to int, optional
-        Heap of a map's and of a reduce's JVM in MiB, where only that is known (Rumen). A container is then taken to be
-        the heap divided by Hadoop's default ratio of 0.8.
+        Heap of a map's and of a reduce's JVM in MiB, if only that is known (Rumen). The container's size is then the
+        heap divided by Hadoop's default ratio of 0.8.
 
     Returns
     -------
     ContainerSizes
-        By ``mapreduce.KIND.resource.NAME``, else ``mapreduce.KIND.memory.mb``; where the latter is not above 0, the
-        heap divided by ``mapreduce.job.heap.memory-mb.ratio``; else Hadoop's defaults.
+        By ``mapreduce.KIND.resource.NAME``, else ``mapreduce.KIND.memory.mb``; if the latter is not above 0, the heap
+        divided by ``mapreduce.job.heap.memory-mb.ratio``; else Hadoop's defaults.
     """
     given: dict[str, str] = {}
     for name, value in configuration:
@@ -160,7 +160,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def _amount(text: str | None) -> int | None:
-    """An amount with its unit, such as ``3Gi``; a memory without one is in MiB."""
+    """Return an amount with its unit, such as ``3Gi``; memory without a unit is in MiB."""
     found = _AMOUNT.fullmatch(text or "")
     if found is None or found[2] not in _IN_MIB or len(found[1]) > 15:
         return None
@@ -179,9 +179,9 @@ class Attempt:
     start_ms, end_ms : int
         Milliseconds since 1970.
     master : int
-        Which attempt of the application master started it, from 1 on.
+        The number of the AM attempt that started it, from 1 on.
     task : str
-        The task's id; '': a task of its own.
+        The task's id; '': the attempt is a task of its own.
     """
 
     kind: str
@@ -192,7 +192,7 @@ class Attempt:
 
     @property
     def held_ms(self) -> int:
-        """Milliseconds for which it held its container."""
+        """Return the milliseconds for which it held its container."""
         return self.end_ms - self.start_ms
 
 
@@ -204,11 +204,12 @@ class _Stage:
 
 
 def load_of(attempts: Iterable[Attempt], sizes: ContainerSizes) -> dict[str, Any]:
-    """``am`` and ``stages`` of a job's line in a trace.
+    """Return ``am`` and ``stages`` of a job's line in a trace.
 
-    Every attempt, successful or not, is one task of the line, in order of its start: it held a container for as long.
-    One that began when an earlier one of the same task had ended repeats it; one that began before (a speculative
-    copy) stands beside it. What a second master started waits for all that the first one had started.
+    Every attempt, successful or not, is one task of the line, in order of its start, because it held a container for as
+    long. An attempt that began after an earlier one of the same task had ended repeats that one; an attempt that began
+    before (a speculative copy) runs beside it. Attempts that a second AM started wait for all that the first one had
+    started.
     """
     stages: dict[tuple[int, str], _Stage] = {}
     ordered = sorted(attempts, key=lambda one: (one.master, one.kind, one.start_ms))
@@ -239,10 +240,10 @@ def load_of(attempts: Iterable[Attempt], sizes: ContainerSizes) -> dict[str, Any
 
 
 def retries(attempts: Sequence[Attempt]) -> list[int | None]:
-    """Of each attempt, which earlier one it repeats.
+    """Return for each attempt which earlier one it repeats.
 
-    MapReduce's master asks for another attempt of a task when one has failed or was killed (``TaskImpl`` of Hadoop
-    3.4.2), and for a speculative one while one runs.
+    MapReduce's AM asks for another attempt of a task when one has failed or was killed (``TaskImpl`` of Hadoop 3.4.2),
+    and for a speculative one while one runs.
 
     Parameters
     ----------
@@ -252,8 +253,8 @@ def retries(attempts: Sequence[Attempt]) -> list[int | None]:
     Returns
     -------
     list
-        A place in `attempts`, the attempt of the same task that ended last before this one began and that no other one
-        repeats; None where there is none.
+        An index in `attempts`: the attempt of the same task that ended last before this one began and that no other one
+        repeats; None if there is none.
     """
     found: list[int | None] = []
     last_of: dict[str, list[int]] = {}
@@ -269,7 +270,7 @@ def retries(attempts: Sequence[Attempt]) -> list[int | None]:
 
 
 def master_alone(sizes: ContainerSizes) -> dict[str, Any]:
-    """``am`` and ``stages`` of a job that ran in its master's container alone."""
+    """Return ``am`` and ``stages`` of a job that ran completely in its AM's container."""
     return {"am": _demand(sizes.master), "stages": [_no_tasks(sizes)]}
 
 
@@ -282,19 +283,19 @@ def _demand(size: Resource) -> dict[str, int]:
 
 
 def tail_s(attempts: Sequence[Attempt], finished_ms: int, began_ms: int) -> float:
-    """Seconds for which a job's master outlives its tasks (``am_end_s`` of a trace).
+    """Return the seconds for which a job's AM outlives its tasks (``am_end_s`` of a trace).
 
     Parameters
     ----------
     attempts : sequence of Attempt
-        What held containers; none for a job that ran in its master's container alone.
+        The attempts that held containers; none for a job that ran completely in its AM's container.
     finished_ms, began_ms : int
-        When the job ended, and when its master was ready to work.
+        When the job ended, and when its AM was ready to work.
 
     Returns
     -------
     float
-        Less what a replayed master takes to notice the end of its last task; more by the pauses between two masters.
+        The time, minus what a replayed AM takes to notice the end of its last task, plus the pauses between two AMs.
     """
     if not attempts:
         return max(finished_ms - began_ms, 0) / 1000.0
@@ -303,7 +304,7 @@ def tail_s(attempts: Sequence[Attempt], finished_ms: int, began_ms: int) -> floa
 
 
 def _restart_pause_ms(attempts: Sequence[Attempt]) -> int:
-    """Milliseconds between what one master's attempts ended and what the next one's began, added up."""
+    """Return the total milliseconds between the end of one AM's attempts and the start of the next one's."""
     pause, end = 0, None
     for master in sorted({one.master for one in attempts}):
         own = [one for one in attempts if one.master == master]

@@ -1,7 +1,7 @@
-"""Which nodes have come, gone or changed since the last poll of a ResourceManager. Pure: no clock, no file.
+"""Finds nodes that were added, removed or changed since the last poll of a ResourceManager. Pure: no clock, no file.
 
-A node is there while the scheduler has it: RUNNING or DECOMMISSIONING. Any other state (UNHEALTHY, too) means that the
-scheduler has removed it, and with it its containers (RMNodeImpl).
+A node is present while the scheduler has it: RUNNING or DECOMMISSIONING. In any other state (including UNHEALTHY) the
+scheduler has removed it together with its containers (RMNodeImpl).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Self
 from harness.traces.nodes import NodeChangeLine, NodeEvent, NodeLine, Nodes, nodes_by_size, shown_by
 from harness.yarn.answers import NodeStatus
 
-#: Node states to ask the ResourceManager for: unless asked, it leaves out nodes that are gone.
+#: Node states to request: by default the ResourceManager leaves out removed nodes.
 ALL_STATES = (
     "NEW",
     "RUNNING",
@@ -24,15 +24,15 @@ ALL_STATES = (
     "REBOOTED",
     "SHUTDOWN",
 )
-#: A node that so many polls in a row show in no state is gone: a ResourceManager that starts shows few at first.
+#: A node that is missing in this many successive polls is gone. A ResourceManager that starts shows few nodes at first.
 MISSING_POLLS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class KnownNode:
-    """A node that takes part: MiB and vcores that it offers, or offered before it was being decommissioned.
+    """A node that takes part: the MiB and vcores that it offers, or offered before its decommissioning began.
 
-    ``missed``: how many polls in a row have not shown it in any state.
+    ``missed``: the number of successive polls that have not shown it in any state.
     """
 
     memory_mb: int
@@ -43,7 +43,7 @@ class KnownNode:
 
 @dataclass(frozen=True, slots=True)
 class NodeStep:
-    """What happened to a node between two polls.
+    """A change of a node between two polls.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ class NodeStep:
     change
         What happened.
     now
-        The node after it, or as it was last known where it is gone.
+        The node after the change; for a removed node, as last known.
     before
-        The node before it; None where it was not there.
+        The node before the change; None if it was not present.
     """
 
     name: str
@@ -65,7 +65,7 @@ class NodeStep:
 
 @dataclass(slots=True)
 class NodeFollower:
-    """The nodes as the last poll showed them; None: none has yet."""
+    """The nodes as of the last poll; None: before the first poll."""
 
     known: dict[str, KnownNode] | None = None
 
@@ -92,21 +92,21 @@ class NodeFollower:
         return changes
 
     def document(self) -> dict[str, Any] | None:
-        """For ``FILE.running``."""
+        """Return the state for ``FILE.running``."""
         return None if self.known is None else {name: asdict(node) for name, node in self.known.items()}
 
     @classmethod
     def restored(cls, document: Mapping[str, Any] | None) -> Self:
-        """From `document`; what a recorder of an earlier version left has none."""
+        """Restore the state from `document`; recorders of earlier versions wrote none."""
         return cls(None if document is None else {name: KnownNode(**node) for name, node in document.items()})
 
 
 def _after(last: KnownNode | None, node: NodeStatus | None) -> KnownNode | None:
-    """The node as it is known after a poll; None: it is not there."""
+    """Return the node as known after a poll; None if it is gone."""
     if node is None:
         return replace(last, missed=last.missed + 1) if last is not None and last.missed + 1 < MISSING_POLLS else None
     if node.state == "DECOMMISSIONING":
-        # Its total is what it still runs. One that was never seen to run offers nothing.
+        # Its advertised total is what it still runs. A node that was never seen running offers nothing.
         return None if last is None else replace(last, draining=True, missed=0)
     if node.state != "RUNNING" or node.total.memory_mb < 1 or node.total.vcores < 1:
         return None
@@ -125,7 +125,7 @@ def _change(last: KnownNode | None, now: KnownNode | None, node: NodeStatus | No
 
 @dataclass(frozen=True, slots=True)
 class NodeRecorder:
-    """Which nodes a recording knows, and which changes of them its lines tell so far.
+    """The nodes that a recording knows, and the changes that its lines contain so far.
 
     ``written``: the nodes as a reader of these lines knows them; None until the first line is written.
     """
@@ -134,7 +134,7 @@ class NodeRecorder:
     written: Nodes | None = None
 
     def poll(self, nodes: Sequence[NodeStatus], at_s: float) -> tuple[NodeRecorder, list[NodeChangeLine]]:
-        """The recorder after a poll, and lines about what has changed. This one stays as it is."""
+        """Return the recorder after a poll, and lines for the changes. This recorder is not changed."""
         follower = NodeFollower(self.follower.known)
         changes = follower.poll(nodes)
         if self.written is None or not changes:
@@ -146,18 +146,18 @@ class NodeRecorder:
                 try:
                     written.change(line)
                 except ValueError:
-                    # Of a recording that another version began: a first line then shows the nodes (`Nodes.become`).
+                    # Another version began this recording. In that case a first line shows the nodes (`Nodes.become`).
                     break
                 found.append(line)
         return NodeRecorder(follower, written), found
 
     def offered(self) -> list[NodeLine]:
-        """The nodes that take new containers, as a first line has them."""
+        """Return the nodes that take new containers, in the form of a first line."""
         known = (self.follower.known or {}).values()
         return nodes_by_size((node.memory_mb, node.vcores) for node in known if not node.draining)
 
     def shown(self, nodes: Sequence[NodeLine], ended_s: float) -> NodeRecorder:
-        """The recorder after a first line that shows these nodes; a reader takes it in the same way."""
+        """Return the recorder after a first line that shows these nodes, which a reader interprets in the same way."""
         if self.written is None:
             return replace(self, written=Nodes(nodes))
         written = self.written.copy()

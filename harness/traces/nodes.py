@@ -1,7 +1,7 @@
-"""The nodes of a recorded cluster over time: which there were, what each advertised, when it came and when it went.
+"""The nodes of a recorded cluster over time: the size that each advertised, and when it came and went.
 
-A trace has the nodes of its beginning by size, and a line for each change (`NodeChangeLine`). Only nodes that change
-have names. Pure: no I/O.
+A trace has the initial nodes by size, and a line for each change (`NodeChangeLine`). Only nodes that change have names.
+Pure: no I/O.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pydantic import Field, model_validator
 
 from harness.base.documents import Name, Seconds, Strict
 
-#: What may happen to a node.
+#: The possible changes of a node.
 NodeEvent = Literal["joined", "resized", "decommissioning", "recommissioned", "decommissioned", "lost"]
-#: Those after which it is no longer there.
+#: The changes after which a node is no longer present.
 GONE: frozenset[NodeEvent] = frozenset(("decommissioned", "lost"))
 
 
 class Line(Strict):
-    """What stands in a trace."""
+    """The base class of the lines of a trace."""
 
     keys_page: ClassVar[str] = "docs/reference/trace.md"
 
@@ -73,7 +73,7 @@ class NodeChangeLine(Line):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What happens to a node while it is there.
+    """A change of a node while it is present.
 
     at_s : when. size : (MiB, vcores) that it advertises from then on; None: graceful decommissioning begins.
     """
@@ -86,8 +86,8 @@ class Step:
 class Presence:
     """A node from one registration to its end.
 
-    size : (MiB, vcores) at its registration. join_s, leave_s : seconds of the trace; None: it stays. steps : what
-    happens meanwhile.
+    size : (MiB, vcores) at its registration. join_s, leave_s : seconds of the trace; None: it stays. steps : changes in
+    between.
     """
 
     size: tuple[int, int]
@@ -97,11 +97,11 @@ class Presence:
 
     @property
     def draining(self) -> bool:
-        """Whether it is being decommissioned in the end."""
+        """Return whether it is being decommissioned at the end."""
         return bool(self.steps) and self.steps[-1].size is None
 
     def size_now(self) -> tuple[int, int]:
-        """(MiB, vcores) after all steps, whether or not it is being decommissioned."""
+        """Return (MiB, vcores) after all steps, whether or not it is being decommissioned."""
         return next((step.size for step in reversed(self.steps) if step.size is not None), self.size)
 
 
@@ -110,36 +110,36 @@ _UNNAMED = "unnamed-"
 
 
 class Nodes:
-    """The nodes as the changes are told, one after the other.
+    """The nodes over time, as the lines of changes are read one after the other.
 
     Parameters
     ----------
     nodes
-        Those of the beginning.
+        The initial nodes.
     """
 
     def __init__(self, nodes: Iterable[NodeLine]) -> None:
-        #: Nodes of the beginning that no line has named, by size.
+        #: Size -> number of initial nodes that no line has named.
         self._unnamed = shown_by(nodes)
         self._there: dict[str, Presence] = {}
         self._gone: list[Presence] = []
         self._estimated = 0
-        #: When the last change happened.
+        #: The time of the last change.
         self.at_s = 0.0
 
     def copy(self) -> Nodes:
-        """The same, which changes by itself."""
+        """Return an independent copy."""
         found = Nodes(())
         found._unnamed, found._there, found._gone = Counter(self._unnamed), dict(self._there), list(self._gone)
         found._estimated, found.at_s = self._estimated, self.at_s
         return found
 
     def names(self, node: str) -> bool:
-        """Whether a line has named this node, and it is there."""
+        """Return whether a line has named this node and it is present."""
         return node in self._there
 
     def change(self, line: NodeChangeLine) -> None:
-        """Apply one change. Raises ValueError where it cannot have happened; nothing has changed then."""
+        """Apply one change. Raises ValueError, without changing anything, if the change is impossible."""
         if line.at_s < self.at_s:
             raise ValueError(f"node {line.node!r} changes at {line.at_s:g} s, after a change at {self.at_s:g} s")
         known = self._there.get(line.node)
@@ -160,7 +160,7 @@ class Nodes:
         self.at_s = line.at_s
 
     def _from_the_beginning(self, line: NodeChangeLine) -> Presence:
-        """The node that a line names for the first time."""
+        """Return the initial node that a line names for the first time."""
         if line.change == "recommissioned":
             raise ValueError(f"node {line.node!r} is recommissioned, and was not being decommissioned")
         if line.was_memory_mb is None or line.was_vcores is None:
@@ -178,14 +178,14 @@ class Nodes:
         raise ValueError(f"there is no further node of {size[0]} MiB and {size[1]} vcores for {line.node!r}")
 
     def offered(self) -> Counter[tuple[int, int]]:
-        """How many nodes of which size take new containers now."""
+        """Return size -> number of nodes that take new containers now."""
         named = Counter(one.size_now() for one in self._there.values() if not one.draining)
         return +(self._unnamed + named)
 
     def become(self, shown: Counter[tuple[int, int]], at_s: float) -> list[NodeChangeLine]:
-        """Apply and return changes after which these nodes take new containers; nobody knows which ones they were.
+        """Apply and return changes that lead to these nodes taking new containers; which nodes changed is not known.
 
-        Nodes that are gone are taken to have been decommissioned gracefully: what ran there ran out.
+        Removed nodes are assumed to have been decommissioned gracefully, so their containers ran to their ends.
         """
         at_s, found = max(at_s, self.at_s), []
         now = self.offered()
@@ -216,14 +216,14 @@ class Nodes:
                 return name
 
     def presences(self) -> list[tuple[Presence, int]]:
-        """Every node from registration to end, and how many are alike."""
+        """Return every node from registration to end, with the number of equal ones."""
         found = [(Presence(size), count) for size, count in sorted(self._unnamed.items()) if count]
         named = Counter([*self._gone, *self._there.values()])
         return found + sorted(named.items(), key=lambda one: (one[0].join_s, one[0].size, one[0].leave_s or 0.0))
 
 
 def _size_after(line: NodeChangeLine, now: Presence) -> tuple[int, int] | None:
-    """What a node that stays advertises after a change; None: it is being decommissioned."""
+    """Return what a node that stays advertises after a change; None if it is being decommissioned."""
     if line.change == "resized":
         assert line.memory_mb is not None
         assert line.vcores is not None
@@ -236,17 +236,17 @@ def _size_after(line: NodeChangeLine, now: Presence) -> tuple[int, int] | None:
 
 
 def nodes_by_size(sizes: Iterable[tuple[int, int]]) -> list[NodeLine]:
-    """Nodes by their sizes, each of them (MiB, vcores)."""
+    """Return nodes grouped by size, from the (MiB, vcores) of each node."""
     return node_lines(Counter(sizes))
 
 
 def node_lines(counts: Mapping[tuple[int, int], int]) -> list[NodeLine]:
-    """Nodes of so many of each size (MiB, vcores), the smallest first; sizes of which there are none are left out."""
+    """Return lines for counts of nodes of each size (MiB, vcores), the smallest first; counts of 0 are left out."""
     return [NodeLine(count=n, memory_mb=mb, vcores=vcores) for (mb, vcores), n in sorted(counts.items()) if n]
 
 
 def shown_by(nodes: Iterable[NodeLine]) -> Counter[tuple[int, int]]:
-    """How many nodes of which size (MiB, vcores)."""
+    """Return size (MiB, vcores) -> number of nodes."""
     found: Counter[tuple[int, int]] = Counter()
     for line in nodes:
         found[line.memory_mb, line.vcores] += line.count
@@ -254,7 +254,7 @@ def shown_by(nodes: Iterable[NodeLine]) -> Counter[tuple[int, int]]:
 
 
 def presences_of(nodes: Iterable[NodeLine], changes: Iterable[NodeChangeLine]) -> list[tuple[Presence, int]]:
-    """Every node of a trace from registration to end, and how many are alike. Raises ValueError."""
+    """Return every node of a trace from registration to end, with the number of equal ones. Raises ValueError."""
     found = Nodes(nodes)
     for line in changes:
         found.change(line)
@@ -262,7 +262,7 @@ def presences_of(nodes: Iterable[NodeLine], changes: Iterable[NodeChangeLine]) -
 
 
 def capacity_steps(presences: Sequence[tuple[Presence, int]]) -> list[tuple[float, int, int]]:
-    """What takes new containers over time: (from when in seconds, MiB, vcores), in order, from 0 on.
+    """Return the capacity for new containers over time: (from when in seconds, MiB, vcores), in order, from 0 on.
 
     A node that is being decommissioned offers nothing: its total follows what it still runs
     (AbstractYarnScheduler.nodeUpdate).
@@ -289,5 +289,5 @@ def capacity_steps(presences: Sequence[tuple[Presence, int]]) -> list[tuple[floa
 
 
 def largest_mb(nodes: Iterable[NodeLine], changes: Iterable[NodeChangeLine]) -> int:
-    """The memory of the largest node that there ever was, MiB."""
+    """Return the memory of the largest node that ever existed, MiB."""
     return max([line.memory_mb for line in nodes] + [line.memory_mb or 0 for line in changes])

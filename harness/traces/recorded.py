@@ -1,8 +1,8 @@
-"""Recorded traces: what ran on a cluster, as JSON lines that the simulator can play again. Reading and writing.
+"""Recorded traces: what ran on a cluster, as JSON lines that the simulator can replay. Reading and writing.
 
-The first line says what cluster and which queues it was, every other line is one job with the time of each of its tasks
-(docs/reference/trace.md). Strict: unknown keys, numbers out of range, jobs that nothing can run are errors with their
-line. Where the figures come from is harness.traces.recording's business.
+The first line describes the cluster and its queues; every other line is one job with the time of each of its tasks
+(docs/reference/trace.md). Strict: unknown keys, numbers out of range and jobs that cannot run are errors with their
+line. harness.traces.recording obtains the values.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from harness.traces.spec import MOST_TASKS, DelaysSpec, DynamicSpec, MasterSpec,
 
 M = TypeVar("M", bound=BaseModel)
 VERSION = 1
-#: The largest entitlement of a queue: absolute resources are MiB.
+#: The largest entitlement of a queue; absolute resources are in MiB.
 MOST_WEIGHT = 1e12
-#: What one line may hold (a million tasks are some 10 MB).
+#: The maximum length of one line (a million tasks are some 10 MB).
 MAX_LINE_BYTES = 256 << 20
-#: Which earlier task another one repeats.
+#: The earlier task that a task repeats.
 RetryOf = Annotated[int, Field(ge=0, lt=MOST_TASKS)] | None
-#: How much is known of a job: every task's time; containers' times; only its resource-seconds, cut into equal tasks.
+#: What is known of a job: every task's time; containers' times; or only its resource-seconds, divided into equal tasks.
 Detail = Literal["tasks", "integrals"]
 
 
@@ -55,12 +55,15 @@ class QueueLine(Line):
 
 
 def full_name(queue: str) -> str:
-    """A queue's path from the root on, of what an application says."""
+    """Return a queue's full path from the name that an application gives."""
     return queue if queue.startswith("root.") else f"root.{queue}"
 
 
 def with_used(queues: Mapping[str, QueueLine], used: Iterable[str]) -> dict[str, QueueLine]:
-    """The queues, with those that only applications name (ad hoc ones may be gone); parents before children."""
+    """Return the queues, including those that only applications name (ad hoc queues may be gone).
+
+    Parents before children.
+    """
     found = dict(queues)
     for queue in used:
         parts = queue.split(".")
@@ -70,7 +73,7 @@ def with_used(queues: Mapping[str, QueueLine], used: Iterable[str]) -> dict[str,
 
 
 class LeftOutLine(Line):
-    """A part of what a trace was made of that is not in it, and why."""
+    """A part of a trace's source that is not in the trace, and the reason."""
 
     reason: str = Field(min_length=1, max_length=1000)
     """Why."""
@@ -89,9 +92,9 @@ class LeftOutLine(Line):
 class Header(Line):
     """The first line. ``queues`` by full path, parents before children.
 
-    ``zero_ms``: of a recording that goes on (`record --follow`), when its time began, ms since 1970. Such a file may
-    have later lines of this kind (the queues have changed; the last one holds). Any trace may have a `NoteLine`, and a
-    `NodeChangeLine` for each change of a node; a trace that was read has these in ``changes``.
+    ``zero_ms``: for a continuing recording (`record --follow`), the start of its time, ms since 1970. Such a file may
+    have later lines of this type (the queues have changed; the last one is valid). Any trace may have a `NoteLine`, and
+    a `NodeChangeLine` for each change of a node; a trace that was read has these in ``changes``.
     """
 
     trace: Literal["yarnfair"] = "yarnfair"
@@ -150,19 +153,19 @@ class Header(Line):
         return self
 
     def presences(self) -> list[tuple[Presence, int]]:
-        """Every node from its registration to its end, and how many are alike."""
+        """Return every node from its registration to its end, with the number of equal ones."""
         return presences_of(self.nodes, self.changes or ())
 
     def leaves(self) -> list[str]:
-        """Queues without queues below them."""
+        """Return the queues without queues below them."""
         parents = {path.rpartition(".")[0] for path in self.queues}
         return [path for path in self.queues if path not in parents]
 
 
 class NoteLine(Line):
-    """What a recording that goes on could not know, in words; seconds of the trace.
+    """What a continuing recording could not know, in words; seconds of the trace.
 
-    ``unseen``: numbers of applications that the ResourceManager gave out and that were never seen; ``vanished``:
+    ``unseen``: number of application ids that the ResourceManager assigned but that were never seen; ``vanished``:
     applications that were not seen to end.
     """
 
@@ -179,9 +182,9 @@ class NoteLine(Line):
 
 
 class StageLine(Line):
-    """Tasks of one kind, with the seconds that each of them worked.
+    """Tasks of one type, with the seconds that each of them worked.
 
-    ``starts_s``: how long each one's container took to start besides (empty: not known, or in the first line's delays).
+    ``starts_s``: additional time for the start of each one's container (empty: unknown, or in the first line's delays).
     """
 
     name: Name
@@ -211,13 +214,13 @@ class StageLine(Line):
     """Of `spark` with `dynamic`: its tasks leave cached blocks on their executors."""
 
     def held_s(self) -> tuple[float, ...]:
-        """How long each task keeps its container."""
+        """Return how long each task keeps its container."""
         if not self.starts_s:
             return tuple(self.tasks_s)
         return tuple(start + work for start, work in zip(self.starts_s, self.tasks_s, strict=True))
 
     def chains(self) -> list[list[int]]:
-        """Attempts that are made one after the other, by their places in ``tasks_s``; in order of the first ones."""
+        """Return chains of attempts that follow one another, as indices in ``tasks_s``, in order of the first ones."""
         found: list[list[int]] = []
         chain_of: dict[int, list[int]] = {}
         for at, before in enumerate(self.retry_of):
@@ -229,7 +232,7 @@ class StageLine(Line):
         return found or [[at] for at in range(len(self.tasks_s))]
 
     def tasks(self) -> Stage:
-        """As the simulator takes it."""
+        """Return the stage in the simulator's form."""
         held_s = self.held_s()
         attempts: tuple[int, ...] = ()
         if self.retry_of:
@@ -249,7 +252,7 @@ class StageLine(Line):
         )
 
     def check_retries(self) -> None:
-        """ValueError where ``retry_of`` does not say of each task which earlier one it repeats."""
+        """Raise ValueError if ``retry_of`` does not give, for each task, the earlier one that it repeats."""
         if self.retry_of and len(self.retry_of) != len(self.tasks_s):
             what = f"says of {len(self.retry_of)} tasks what they repeat, and has {len(self.tasks_s)}"
             raise ValueError(f"stage {self.name!r} {what}")
@@ -261,9 +264,9 @@ class StageLine(Line):
 
 
 class ExecutorsLine(Line):
-    """Of a Spark application: containers, and how many tasks run in each at once. They are held to its end.
+    """Containers of a Spark application, held to its end, and how many tasks run in each at once.
 
-    ``start_s``: from when the driver has one until that takes tasks (None: as the first line's delays say).
+    ``start_s``: from when the driver has an executor until that takes tasks (None: as in the first line's delays).
     ``least``, ``wait_s``: see `JobSpec`.
     """
 
@@ -291,8 +294,8 @@ class ExecutorsLine(Line):
 class JobLine(Line):
     """One application.
 
-    ``am_start_s``: from the grant of its master's container to the master's first heartbeat (None: as the first line's
-    delays say); ``am_end_s``: from when the master knows that all tasks have ended until the application has.
+    ``am_start_s``: from the grant of its AM's container to the AM's first heartbeat (None: as in the first line's
+    delays); ``am_end_s``: from when the AM knows that all tasks have ended until the application has ended.
     """
 
     job: Name
@@ -350,11 +353,14 @@ class JobLine(Line):
 
     @property
     def ended_by_itself(self) -> bool:
-        """Whether it is known to have ended, and was not killed: a killed one ends when it did under every policy."""
+        """Return whether it is known to have ended and was not killed.
+
+        A killed one ends at the same time under every policy.
+        """
         return self.finished_s is not None and self.lifetime_s is None
 
     def spec(self) -> JobSpec:
-        """As the simulator takes it."""
+        """Return the job in the simulator's form."""
         executors = self.executors
         stages = self.stages
         if executors is not None:
@@ -389,7 +395,7 @@ class JobLine(Line):
         )
 
     def _most_executors(self) -> int:
-        """How many executors it may ever have."""
+        """Return the maximum number of executors that it may ever have."""
         if self.executors is None or self.executors.dynamic is None:
             return self.executors.count if self.executors else 0
         tasks = sum(len(stage.tasks_s) for stage in self.stages)
@@ -399,11 +405,11 @@ class JobLine(Line):
 def fewer_stages(
     stages: Sequence[StageLine], slots: int, most: int = MAX_STAGES, *, wide: bool = False
 ) -> list[StageLine]:
-    """Stages, as many as the simulator takes: of a chain, neighbours become one stage that takes as long.
+    """Reduce a chain of stages to a number that the simulator supports: neighbours become one stage that takes as long.
 
-    ``slots``: tasks that run at once. Where executors are held all the time one task stands for all, and nobody else
-    notices. ``wide``: the number of executors follows the tasks, so that as many equal ones stand for them as the
-    largest of these stages has.
+    ``slots``: tasks that run at once. If executors are held all the time, one task replaces all tasks of a joined
+    stage, which other applications do not notice. ``wide``: the number of executors follows the tasks, so a joined
+    stage has as many equal tasks as the largest of its stages.
     """
     each = -(-len(stages) // most)
     befores = [[], *([stage.name] for stage in stages[:-1])]
@@ -428,7 +434,7 @@ def fewer_stages(
 
 
 def _takes_s(tasks_s: Sequence[float], slots: int) -> float:
-    """How long tasks take that begin in this order wherever a slot is free."""
+    """Return how long tasks take that begin in this order as soon as a slot is free."""
     free = [0.0] * max(slots, 1)
     for seconds in tasks_s:
         heapq.heapreplace(free, free[0] + seconds)
@@ -436,21 +442,21 @@ def _takes_s(tasks_s: Sequence[float], slots: int) -> float:
 
 
 def mean_held_mb(counted_mb_s: float, am_mb: int, lived_s: float) -> float | None:
-    """What an application's executors held on average, MB, by the MB-seconds that YARN counted of all its containers.
+    """Return the memory that an application's executors held on average, MB, from YARN's MB-seconds of all containers.
 
     Parameters
     ----------
     counted_mb_s : float
-        As ``memorySeconds`` of the ResourceManager: executors and the master.
+        The ResourceManager's ``memorySeconds``: executors and the AM.
     am_mb : int
-        The master's memory.
+        The AM's memory.
     lived_s : float
-        From the grant of the master's container to the application's end.
+        From the grant of the AM's container to the application's end.
 
     Returns
     -------
     float or None
-        None where it did not live for a moment, or it is not known how long (NaN).
+        None if the lifetime is 0 or unknown (NaN).
     """
     return max(round(counted_mb_s / lived_s - am_mb, 3), 0.0) if lived_s > 0 else None
 
@@ -463,10 +469,10 @@ def job_line(
     held_mb: float | None = None,
     **more: Any,
 ) -> JobLine:
-    """A job with the times of its tasks (and starts), stage by stage in the order of ``job.stages``.
+    """Return a job with the times of its tasks (and starts), stage by stage in the order of ``job.stages``.
 
-    Of a task with several attempts there is one time for each of them, one after the other. ``held_mb``: what its
-    executors held on average, where that is known (`mean_held_mb`).
+    A task with several attempts has one time for each of them, one after the other. ``held_mb``: what its executors
+    held on average, if known (`mean_held_mb`).
     """
     times = [[round(value, 3) for value in stage] for stage in tasks_s]
     starts = (
@@ -520,7 +526,7 @@ def job_line(
 
 
 def _retries(attempts: Sequence[int]) -> list[int | None]:
-    """``retry_of`` where each task has so many attempts, one after the other."""
+    """Return ``retry_of`` for tasks with these numbers of attempts, which follow one another."""
     found: list[int | None] = []
     for count in attempts:
         found += [None, *range(len(found), len(found) + count - 1)]
@@ -533,7 +539,7 @@ def _rounded(seconds: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """A recorded trace, whole."""
+    """A complete recorded trace."""
 
     path: Path
     header: Header
@@ -542,17 +548,17 @@ class Trace:
 
 
 def running_beside(path: Path) -> Path:
-    """Where a recording that goes on keeps what has not ended."""
+    """Return the file in which a continuing recording stores applications that have not ended."""
     return path.with_name(f"{path.name}.running")
 
 
 def write_line(line: Strict) -> str:
-    """One line of a trace, without its end."""
+    """Return one line of a trace, without its end."""
     return json.dumps(line.model_dump(mode="json", exclude_none=True), ensure_ascii=False)
 
 
 def trace_text(header: Header, jobs: Iterable[JobLine], notes: Iterable[NoteLine] = ()) -> str:
-    """A trace as its file has it, jobs in order of submission."""
+    """Return the text of a trace's file, with jobs in order of submission."""
     first = header.model_copy(update={"changes": None})
     listed = sorted(jobs, key=lambda job: (job.submit_s, job.job))
     lines: list[Line] = [first, *(header.changes or ()), *notes, *listed]
@@ -560,16 +566,16 @@ def trace_text(header: Header, jobs: Iterable[JobLine], notes: Iterable[NoteLine
 
 
 def put_trace(path: Path, header: Header, jobs: Iterable[JobLine]) -> Trace:
-    """A trace is written into a file, whose folder may be missing, and read back (`read_trace`)."""
+    """Write a trace into a file, whose folder may be missing, and read it back (`read_trace`)."""
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, trace_text(header, jobs))
     return read_trace(path)
 
 
 def read_trace(path: Path) -> Trace:
-    """A trace file.
+    """Read a trace file.
 
-    Raises InputError with file and line for anything that is none.
+    Raises InputError with file and line for an invalid one.
     """
     header: Header | None = None
     cluster: _Cluster | None = None
@@ -587,7 +593,7 @@ def read_trace(path: Path) -> Trace:
                 header = _line(Header, line, where)
                 cluster = _Cluster(header)
             elif header.zero_ms is not None and not line.endswith(b"\n"):
-                break  # it is just being written
+                break  # its last line is still being written
             elif header.zero_ms is not None and line.startswith(b'{"trace"'):
                 header = _line(Header, line, where)
                 cluster.shown(header)
@@ -635,7 +641,7 @@ class _Cluster:
 
     def changed(self, line: NodeChangeLine, where: str, *, recording: bool) -> None:
         if recording:
-            # The clock of the recorder may have been set back.
+            # The recorder's clock may have been set back.
             line = line.model_copy(update={"at_s": max(line.at_s, self._nodes.at_s)})
         try:
             self._nodes.change(line)
@@ -644,13 +650,13 @@ class _Cluster:
         self._changes.append(line)
 
     def shown(self, header: Header) -> None:
-        """Take a later first line: of a recorder that does not record changes of nodes, or could not."""
+        """Process a later first line, written by a recorder that does not or could not record changes of nodes."""
         found = self._nodes.become(shown_by(header.nodes), self.ended_s)
         self._changes += found
         self._estimated += bool(found)
 
     def over_time(self, header: Header) -> Header:
-        """The last first line, with the nodes of the beginning and all changes."""
+        """Return the last first line, with the initial nodes and all changes."""
         if not self._changes:
             return header
         assumed = list(header.assumed)
@@ -663,7 +669,7 @@ class _Cluster:
 
 
 def _running(path: Path) -> list[JobLine]:
-    """Of a recording that goes on: the applications that have not ended, as they were last seen."""
+    """Return the applications of a continuing recording that have not ended, as they were last seen."""
     beside = running_beside(path)
     if not beside.exists():
         return []

@@ -1,7 +1,7 @@
-"""What ran on somebody's cluster, as a trace, from its ResourceManager's REST API.
+"""Records what ran on a cluster as a trace, from its ResourceManager's REST API.
 
-The JobHistoryServer knows MapReduce's tasks, Spark's History Server those of Spark; where nobody does, an application
-is cut into tasks that use what the RM counted for it. The format, and reading it, are harness.traces.recorded's.
+The JobHistoryServer has MapReduce's tasks, Spark's History Server has Spark's; without them, an application is divided
+into tasks that use what the RM counted for it. harness.traces.recorded has the format and reads it.
 """
 
 from __future__ import annotations
@@ -42,17 +42,18 @@ from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, comparable_set
 from harness.yarn.rest import shown_site
 from harness.yarn.rmclient import RmClient
 
-#: A master holds its container for a little longer than it lives: so much more is no task of its own, seconds and part.
+#: An AM holds its container a little longer than it lives. Additional usage up to this is not a task of its own:
+#: seconds, and fraction of the lifetime.
 _ROUGH_S, _ROUGH_PART = 3.0, 0.02
-#: An application is cut into so many tasks side by side at most.
+#: An application is divided into at most this many tasks side by side.
 MOST_TASKS = 200_000
-#: Parts of fair shares that differ by less are the same, rounded.
+#: Fractions of fair shares that differ by less are equal except for rounding.
 _ALIKE = 0.02
-#: Hadoop's own part of a fair share that masters may take.
+#: Hadoop's default fraction of a fair share that AMs may use.
 _AM_SHARE = 0.5
 NODE_HEARTBEAT = "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms"
 UPDATE = "yarn.scheduler.fair.update-interval-ms"
-#: Properties by which the scheduler decides.
+#: Properties that determine the scheduler's decisions.
 _OF_SCHEDULER = (
     "yarn.scheduler.minimum-allocation-",
     "yarn.scheduler.maximum-allocation-",
@@ -68,24 +69,24 @@ _OF_SCHEDULER = (
     "yarn.scheduler.fair.am.preemption",
     "yarn.resource-types.",
 )
-#: And those of its monitors, where they run.
+#: Further properties for its monitors, if they run.
 _OF_MONITOR = ("yarn.resourcemanager.scheduler.monitor.", "yarn.resourcemanager.monitor.capacity.preemption.")
 
 
-#: What an application's final status is where somebody killed it, or its master was told to kill its job.
+#: The final status of an application that was killed, or whose AM was told to kill its job.
 _KILLED = "KILLED"
-#: In a header's source: its weights are not those in force.
+#: Part of a header's source if its weights are not those in force.
 ESTIMATED = "weights are estimated"
 
 
 def whole_property(properties: Mapping[str, str], name: str) -> int | None:
-    """A property as a number that a trace can have, None where it is none."""
+    """Return a property as a number that a trace can have; None if it is not such a number."""
     found = re.fullmatch(r"\s*([0-9]{1,8})\s*", properties.get(name, ""))
     return int(found[1]) if found and 1 <= int(found[1]) <= 10**7 else None
 
 
 def nodes_of(nodes: Sequence[NodeStatus]) -> list[NodeLine]:
-    """The RUNNING nodes by size, as the ResourceManager shows them. Raises InputError when there is none."""
+    """Return the RUNNING nodes by size, as the ResourceManager shows them. Raises InputError if there are none."""
     found = nodes_by_size((node.total.memory_mb, node.total.vcores) for node in nodes if node.state == "RUNNING")
     if not found:
         raise InputError("no node is RUNNING", hint="look at its NodeManagers (`yarnfair cluster doctor --rm URL`)")
@@ -93,11 +94,11 @@ def nodes_of(nodes: Sequence[NodeStatus]) -> list[NodeLine]:
 
 
 class NothingRan(InputError):
-    """The ResourceManager knows of no application that has run."""
+    """Raised if the ResourceManager knows no application that has run."""
 
 
 class NoSuchJob(InputError):
-    """What the ResourceManager says of an application makes no job of a trace."""
+    """Raised if the ResourceManager's data on an application make no job of a trace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,12 +117,12 @@ def record_rm(
     entitlements: Mapping[str, float] | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Recorded:
-    """What the ResourceManager retains of applications that have started.
+    """Record what the ResourceManager retains of applications that have started.
 
-    Applications whose figures cannot be (harness.yarn.plausible) are left out: `progress` and a note name them.
+    Applications with impossible values (harness.yarn.plausible) are left out and named by `progress` and a note.
 
-    ``entitlements``: queue -> w_i, where the weights in force are a controller's (None: they are taken).
-    Raises InputError when there is nothing, and what asking raises.
+    ``entitlements``: queue -> w_i, if the weights in force are a controller's (None: the weights in force are used).
+    Raises InputError if there is nothing to record, and the errors of requests.
     """
     sifted = sifted_apps(client)
     apps = [app for app in sifted.apps if app.launched_ms and app.vcore_seconds > 0]
@@ -162,7 +163,7 @@ def record_rm(
 
 
 def sifted_apps(client: RmClient) -> Sifted:
-    """All applications that the ResourceManager retains, without those whose figures cannot be."""
+    """Return all applications that the ResourceManager retains, without those with impossible values."""
     info, status, apps = client.rest.info(), client.rest.scheduler(), client.apps()
     sifted = sift(apps, status.capacity, info.clock_s)
     sifted.left_out.update(apps.skipped)
@@ -180,14 +181,14 @@ def rm_header(
     nodes: Sequence[NodeLine] | None = None,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Header:
-    """The first line of a trace: the cluster as the ResourceManager shows it now.
+    """Return the first line of a trace: the cluster as the ResourceManager shows it now.
 
-    ``nodes``: those that are known to be there; None: the ResourceManager is asked.
+    ``nodes``: the nodes that are known; None: the ResourceManager is asked.
 
-    ``used``: queues of recorded applications, which may be gone. ``words``: of the source, besides where and which.
-    ``histories``: servers that tell tasks, which are replayed as Hadoop's own nodes and masters, and Spark's, run
-    them. ``estimate``: whether steady fair shares may stand for the weights where the client RPC does not answer;
-    ``on_progress`` is told then, and the source says so.
+    ``used``: queues of recorded applications, which may be gone. ``words``: additions to the text on the source.
+    ``histories``: servers that have tasks; these are replayed with the delays of Hadoop's own nodes and AMs, and of
+    Spark's. ``estimate``: whether steady fair shares may replace the weights if the client RPC does not answer;
+    ``on_progress`` then reports this, and the source mentions it.
     """
     info, status = client.rest.info(), client.rest.scheduler()
     listed = nodes_of(client.rest.nodes()) if nodes is None else list(nodes)
@@ -195,7 +196,8 @@ def rm_header(
     if entitlements is None and on_capacity:
         entitlements = comparable_settings(status)
     elif entitlements is not None:
-        # A configuration has parts of the cluster: queues that the scheduler created by itself share their parent's.
+        # A configuration has fractions of the cluster; queues that the scheduler created by itself divide their
+        # parent's.
         entitlements = with_created(entitlements, status)
     else:
         entitlements, problem = client.weights_or_why(status) if estimate else (client.weights(status), "")
@@ -233,8 +235,8 @@ def rm_header(
 def _assumed_of_preemption(status: SchedulerStatus, properties: Mapping[str, str]) -> list[str]:
     """Describe which settings of preemption a replay of this Capacity Scheduler uses.
 
-    A ResourceManager shows yarn-site.xml's settings of it in ``/conf``, and of its queues whether anything may be
-    preempted from them. What capacity-scheduler.xml says, whose word counts, it shows nowhere.
+    A ResourceManager shows the settings of yarn-site.xml in ``/conf``, and of its queues whether preemption from them
+    is enabled. It never shows the settings of capacity-scheduler.xml, which take precedence.
     """
     if preempts(properties):
         return [
@@ -247,14 +249,14 @@ def _assumed_of_preemption(status: SchedulerStatus, properties: Mapping[str, str
 
 
 def am_share_of(status: SchedulerStatus) -> float:
-    """Return the part of a queue's fair share that masters may take, as the Fair Scheduler's leaves show it.
+    """Return the fraction of a queue's fair share that AMs may use, as the Fair Scheduler's leaves show it.
 
     A trace has one for all queues; -1: all of it.
 
-    Source: FSLeafQueue.canRunAppAM of Hadoop 3.4.2 shows fair share x maxAMShare as it was when the queue last checked
-    whether a master may start, and nothing where there is no limit. So active leaves are believed where they agree.
-    Where they do not, or the cluster is idle, the limit is Hadoop's default, or less where a leaf shows less: a fair
-    share was never below the steady one, which is that of all queues at work.
+    Source: FSLeafQueue.canRunAppAM of Hadoop 3.4.2 sets the shown value to fair share x maxAMShare when the queue last
+    checked whether an AM may start, and shows nothing if there is no limit. So active leaves are trusted if they agree.
+    If they do not, or the cluster is idle, the result is Hadoop's default, or less if a leaf shows less: a fair share
+    was never below the steady one, which is the fair share with all queues active.
     """
     leaves = [queue for queue in status.queues.values() if queue.leaf]
     active = [queue.am_maximum.memory_mb / queue.fair_share.memory_mb for queue in leaves if queue.fair_share.memory_mb]
@@ -269,18 +271,21 @@ def am_share_of(status: SchedulerStatus) -> float:
 
 
 def _properties(client: RmClient) -> dict[str, str]:
-    """The ResourceManager's ``/conf``; nothing where that page is not shown."""
+    """Return the ResourceManager's ``/conf``; empty if that page is not available."""
     return shown_site(client.rest) or {}
 
 
 def scheduler_properties(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those by which the scheduler decides."""
+    """Return the properties that determine the scheduler's decisions."""
     names = _OF_SCHEDULER + (_OF_MONITOR if monitored(properties) else ())
     return {name: properties[name] for name in sorted(properties) if name.startswith(names)}
 
 
 def _limits(client: RmClient, properties: Mapping[str, str]) -> dict[str, str]:
-    """The limits of a Capacity Scheduler's queues; without preemption all are shown as closed to it."""
+    """Return the limits of a Capacity Scheduler's queues, without their preemption settings if no monitor runs.
+
+    Without monitors, the RM shows preemption as disabled for every queue, whatever is configured.
+    """
     found = client.rest.capacity_limits()
     if monitored(properties):
         return found
@@ -288,7 +293,7 @@ def _limits(client: RmClient, properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def _calculator(properties: Mapping[str, str]) -> dict[str, str]:
-    """How the Capacity Scheduler compares resources, where the ResourceManager shows it."""
+    """Return how the Capacity Scheduler compares resources, if the ResourceManager shows it."""
     name = f"{PREFIX}resource-calculator"
     return {name.removeprefix(PREFIX): properties[name]} if name in properties else {}
 
@@ -299,7 +304,7 @@ def _sane(weight: float, most: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """An application as it was last seen. ``before``: what its counters had before they began anew (a restart)."""
+    """An application as it was last seen. ``before``: values of its counters before a restart reset them."""
 
     id: str
     user: str
@@ -319,7 +324,7 @@ class Seen:
 
     @classmethod
     def of(cls, app: AppStatus | Seen, last: Seen | None) -> Seen:
-        """The application now, after what was last seen of it."""
+        """Return the application's present state, given its last seen one."""
         before = (0, 0) if last is None else last.before
         if last is not None and app.vcore_seconds < last.vcore_seconds - last.before[1]:
             before = (last.memory_seconds, last.vcore_seconds)
@@ -333,11 +338,11 @@ class Seen:
 
     @property
     def ran(self) -> bool:
-        """Whether the application was launched and has used resources."""
+        """Return whether the application was launched and has used resources."""
         return bool(self.launched_ms) and self.vcore_seconds > 0
 
     def vanished(self) -> Seen:
-        """As ended when it was last seen."""
+        """Return the application as ended when it was last seen."""
         return replace(self, final=True, finished_ms=self.started_ms + (self.elapsed_ms or 0))
 
 
@@ -345,9 +350,9 @@ App = AppStatus | Seen
 
 
 def job_of(app: App, histories: Histories | None, zero_ms: int, *, settled: bool = True) -> JobLine:
-    """One application. NoSuchJob where its figures are beyond what a trace can hold.
+    """Return one application as a job. Raises NoSuchJob if its values exceed what a trace can hold.
 
-    ``settled``: a server that tells tasks has had the time to learn of its end.
+    ``settled``: whether a history server has had the time to learn of its end.
     """
     try:
         return _job_of(app, histories, zero_ms, settled)
@@ -377,7 +382,7 @@ def _job_of(app: App, histories: Histories | None, zero_ms: int, settled: bool) 
         if found is not None:
             line = JobLine(kind="mapreduce", detail="tasks", **found, **common)
             if not any(stage.tasks_s for stage in line.stages):
-                # An uber job: its tasks ran in the master's container, which it held for as long as it lived.
+                # An uber job: its tasks ran in the AM's container, which it held for its whole lifetime.
                 end_ms = app.finished_ms if app.final else app.started_ms + (app.elapsed_ms or 0)
                 return line.model_copy(update={"am_end_s": max((end_ms - app.launched_ms) / 1000.0, 0.0)})
             return _with_overheads(line, app, mapreduce.began_ms(app.id))
@@ -389,10 +394,10 @@ def _job_of(app: App, histories: Histories | None, zero_ms: int, settled: bool) 
 
 
 def _of_spark(logged: TimedJob, app: App, common: Mapping[str, object]) -> JobLine:
-    """A Spark application: its stages by its driver's log, its place and its times by the ResourceManager.
+    """Return a Spark application: its stages from the driver's log, its queue and times from the ResourceManager.
 
-    The driver's clock is another machine's. Where it says that the driver asked for executors before its master had
-    started, or after the application had ended, its times count from its own start.
+    The driver's clock is another machine's. If by that clock the driver asked for executors before its AM had started,
+    or after the application had ended, its times count from its own start.
     """
     line = logged.line
     assert line.executors is not None
@@ -414,12 +419,12 @@ def _of_spark(logged: TimedJob, app: App, common: Mapping[str, object]) -> JobLi
 
 
 def _with_overheads(line: JobLine, app: App, began_ms: int | None) -> JobLine:
-    """A MapReduce job with what its master and its containers took beside the tasks' times.
+    """Return a MapReduce job with the overheads of its AM and containers, in addition to the tasks' times.
 
-    The history does not say when a container was granted, or had exited. But the ResourceManager counts memory and
-    vcores over time: what it counted beyond the master and the tasks is spread evenly over the containers. Of the two
-    the smaller counts, as a scheduler may round a container's memory up. What waiting for the master's heartbeats takes
-    is left out: the simulator has it too.
+    The history does not show when a container was granted, or had exited. But the ResourceManager counts memory and
+    vcores over time: what it counted beyond the AM and the tasks is divided evenly among the containers. The smaller of
+    the two results is used, because a scheduler may round a container's memory up. The wait for the AM's heartbeats is
+    subtracted, because the simulator has it, too.
     """
     waits_s, launched_ms = MASTER_HEARTBEAT_S / 2, app.launched_ms
     if not app.final or not launched_ms or app.finished_ms < launched_ms:
@@ -430,7 +435,7 @@ def _with_overheads(line: JobLine, app: App, began_ms: int | None) -> JobLine:
     vcores = sum(stage.vcores * len(stage.tasks_s) for stage in line.stages)
     worked_vcore_s = sum(stage.vcores * sum(stage.tasks_s) for stage in line.stages)
     by_memory_s = (app.memory_seconds - line.am.memory_mb * lived_s - worked_mb_s) / memory
-    # It counts whole vcore-seconds, of each container those that are full.
+    # It counts only completed vcore-seconds of each container.
     counted = app.vcore_seconds + (count + 1) / 2
     by_vcores_s = (counted - line.am.vcores * lived_s - worked_vcore_s) / vcores
     more_s = round(max(min(by_memory_s, by_vcores_s) - waits_s, 0.0), 3)
@@ -439,23 +444,24 @@ def _with_overheads(line: JobLine, app: App, began_ms: int | None) -> JobLine:
         stages = [one.model_copy(update={"starts_s": [more_s] * len(one.tasks_s)}) for one in line.stages]
         changed["stages"] = stages
     if began_ms is not None and launched_ms <= began_ms <= app.finished_ms:
-        # It asks for its tasks at the heartbeat after. Another clock than the ResourceManager's is not believed.
+        # The AM asks for its tasks at the next heartbeat. A time outside the application's lifetime comes from another
+        # clock and is ignored.
         changed["am_start_s"] = round((began_ms - launched_ms) / 1000.0 + waits_s, 3)
     return line.model_copy(update=changed)
 
 
-#: What is known of an application, by its detail.
+#: Sentences on what is known of an application, by its detail.
 _KNOWN = {"tasks": "known task by task", "integrals": "known by the sums of what they held (memory, vcores)"}
 
 
 def _by_integrals(app: App) -> dict[str, Any]:
-    """Return an application cut into tasks by its integrals.
+    """Return an application divided into tasks by its integrals.
 
-    As many tasks side by side as it held on average, as long as it lived by the ResourceManager's own clock, to its end
-    or until now, and one more for the rest.
+    The number of tasks side by side is what it held on average during its lifetime by the ResourceManager's clock (up
+    to its end or the present); one more task has the rest.
 
-    Its master is taken to be a container like the others, held all the time. One that used no more than that is a
-    master alone.
+    Its AM is assumed to be a container like the others, held all the time. An application that used no more than that
+    is only an AM.
     """
     end_ms = app.finished_ms if app.final else app.started_ms + (app.elapsed_ms or 0)
     lived_s = max((end_ms - app.launched_ms) / 1000.0, 1.0)
@@ -469,7 +475,7 @@ def _by_integrals(app: App) -> dict[str, Any]:
             f"{app.vcore_seconds:,} vcore s in {lived_s:,.0f} s are more than {MOST_TASKS:,} tasks side by side",
             where=app.id,
         )
-    # Together with the master they use what the RM counted, and none is longer than the application.
+    # Together with the AM they use what the RM counted, and none is longer than the application.
     side_by_side, rest_s = divmod(app.vcore_seconds - lived_s, lived_s)
     tasks_s = [lived_s] * int(side_by_side)
     if tasks_s and rest_s < _ROUGH_S:
@@ -478,7 +484,7 @@ def _by_integrals(app: App) -> dict[str, Any]:
         tasks_s.append(rest_s)
     return {
         "am": MasterSpec(memory_mb=memory, vcores=vcores),
-        # When it asked is not known: from its beginning on.
+        # It is not known when it asked, so it asks from its beginning on.
         "am_start_s": 0.0,
         "am_end_s": round(max(lived_s - tasks_s[0], 0.0), 3),
         "stages": [StageLine(name="all", memory_mb=memory, vcores=vcores, tasks_s=[round(one, 3) for one in tasks_s])],

@@ -1,10 +1,10 @@
-"""Hadoop's SLS JSON traces (jobs and nodes) as `JobSpec` and `NodeSpec` values. Rumen traces are not read here.
+"""Hadoop's SLS JSON traces (jobs and nodes) as `JobSpec` and `NodeSpec` values. Does not read Rumen traces.
 
 The format is that of hadoop-sls 3.4.2 ("SLS JSON input file format" and "Simulator input topology file format" of its
-manual): a file of JSON objects one after another, one a job (or a rack of nodes). A task's life is ``duration.ms`` or
-``container.end.ms`` - ``container.start.ms``; sizes are ``container.memory-mb`` and ``container.vcores`` (hadoop-sls'
-own defaults otherwise). As in SLS' MapReduce master, reduces are asked for when the last map has ended. Hosts are not
-used: asks go to any node.
+manual): a file of JSON objects one after another, one for each job (or rack of nodes). A task's duration is
+``duration.ms`` or ``container.end.ms`` - ``container.start.ms``; sizes are ``container.memory-mb`` and
+``container.vcores`` (by default hadoop-sls' own). As in SLS' MapReduce AM, reduces are asked for when the last map has
+ended. Hosts are not used: asks are for any node.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from harness.model.resources import Resource
 #: hadoop-sls 3.4.2's defaults for containers and AMs: yarn.sls.container.* and yarn.sls.am.*
 DEFAULT_CONTAINER = Resource(1024, 1)
 DEFAULT_AM = Resource(1024, 1)
-#: And for what a node has.
+#: The defaults for a node.
 DEFAULT_NODE = Resource(10240, 10)
-#: What one file may hold; a longer one is split, or a mistake.
+#: The maximum size of one file; a longer one must be split, or is a mistake.
 MAX_BYTES = 1 << 30
 MAX_TASKS = 10_000_000
 MAX_MS = 1 << 40
@@ -35,7 +35,7 @@ _SPACE = " \t\r\n"
 
 
 def objects(path: Path, text: str | None = None) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(place, object) for each JSON object of a file of concatenated ones; ``text``: what stands in it, if known."""
+    """Yield (location, object) for each JSON object of a file of concatenated ones; ``text``: its content, if known."""
     if text is None:
         text = read_text(path, MAX_BYTES, hint="check the path, or split the file")
     decoder = json.JSONDecoder(parse_constant=no_constant)
@@ -70,7 +70,7 @@ def objects(path: Path, text: str | None = None) -> Iterator[tuple[str, dict[str
 
 
 def _whole(item: dict[str, Any], key: str, place: str, *, low: int, high: int, default: int | None = None) -> int:
-    """A whole number of ``item``; SLS writes numbers as numbers or as strings."""
+    """Return a whole number of ``item``; SLS writes numbers as numbers or as strings."""
     if key not in item:
         if default is None:
             raise InputError(f"{key} is missing", where=place, hint=f"add {key}")
@@ -97,7 +97,7 @@ def _text(item: dict[str, Any], key: str, place: str, default: str | None) -> st
 
 
 def _resource(item: dict[str, Any], prefix: str, place: str, default: Resource) -> Resource:
-    """``prefix``memory-mb (older traces: ``prefix``memory) and ``prefix``vcores."""
+    """Return the size in ``prefix``memory-mb (older traces: ``prefix``memory) and ``prefix``vcores."""
     memory_key = f"{prefix}memory-mb" if f"{prefix}memory-mb" in item else f"{prefix}memory"
     return Resource(
         _whole(item, memory_key, place, low=1, high=1 << 40, default=default.memory_mb),
@@ -106,7 +106,7 @@ def _resource(item: dict[str, Any], prefix: str, place: str, default: Resource) 
 
 
 def _stages(tasks: list[Any], place: str) -> tuple[Stage, ...]:
-    """A job's tasks, grouped by type, priority and size; reduces after the last map."""
+    """Return a job's tasks, grouped by type, priority and size; reduces follow the last map."""
     groups: dict[tuple[int, int, Resource], list[float]] = {}
     total = 0
     for index, task in enumerate(tasks):
@@ -158,13 +158,13 @@ class SlsJob:
     Attributes
     ----------
     spec : JobSpec
-        The job; its id is empty where the trace gives none, or where the object stands for several jobs.
+        The job; its id is empty if the trace gives none, or if the object stands for several jobs.
     count : int
-        How many equal jobs it stands for.
+        The number of equal jobs that it stands for.
     end_s : float or None
-        When it ended, seconds from the trace's zero; None where the trace does not know (absent, 0, before the start).
+        When it ended, seconds from the trace's zero; None if unknown (missing, 0, before the start).
     names_queue : bool
-        Whether the object says a queue.
+        Whether the object names a queue.
     """
 
     spec: JobSpec
@@ -174,12 +174,12 @@ class SlsJob:
 
 
 def is_job(item: dict[str, Any]) -> bool:
-    """Whether an object describes jobs, and not nodes alone."""
+    """Return whether an object describes jobs, and not only nodes."""
     return "job.tasks" in item or not ("num.nodes" in item or "rack" in item)
 
 
 def job_of(item: dict[str, Any], place: str) -> SlsJob:
-    """The job of one object. Raises InputError with its place for a field that cannot be."""
+    """Return the job of one object. Raises InputError with its location for an invalid field."""
     if _text(item, "am.type", place, "mapreduce") not in ("mapreduce", "stream", "dag"):
         raise InputError(f"am.type {str(item['am.type'])[:40]!r}", where=place, hint="mapreduce, stream or dag")
     tasks = item.get("job.tasks")
@@ -204,10 +204,10 @@ def job_of(item: dict[str, Any], place: str) -> SlsJob:
 
 
 def load_jobs(path: str | Path) -> list[JobSpec]:
-    """The jobs of an SLS JSON trace, by start time (seconds from the trace's own zero).
+    """Return the jobs of an SLS JSON trace, by start time (seconds from the trace's own zero).
 
-    A queue without ``root.`` is one below it. Raises InputError with file and line for a file that is empty,
-    truncated, not JSON, or has a field that cannot be.
+    A queue without ``root.`` is below root. Raises InputError with file and line for a file that is empty, truncated,
+    not JSON, or has an invalid field.
     """
     path = Path(path)
     jobs: list[JobSpec] = []
@@ -237,9 +237,9 @@ def load_jobs(path: str | Path) -> list[JobSpec]:
 
 
 def load_nodes(path: str | Path, text: str | None = None) -> list[NodeSpec]:
-    """The nodes of an SLS topology file (racks of nodes), or ``num.nodes`` / ``num.racks`` of a trace.
+    """Return the nodes of an SLS topology file (racks of nodes), or ``num.nodes`` / ``num.racks`` of a trace.
 
-    ``text``: what stands in the file, where that is not as it lies on the disk (it was compressed).
+    ``text``: the file's content, if it differs from the file on disk (which was compressed).
     """
     path, default = Path(path), DEFAULT_NODE
     nodes: list[NodeSpec] = []

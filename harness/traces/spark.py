@@ -1,4 +1,4 @@
-"""Spark's properties as figures of a trace: sizes of containers, bounds and timeouts of dynamic allocation.
+"""Converts Spark's properties to values of a trace: container sizes, bounds and timeouts of dynamic allocation.
 
 The rules are Spark's own: ``YarnAllocator`` and ``yarn.Client`` for containers, ``ExecutorAllocationManager`` and
 ``ExecutorMonitor`` for dynamic allocation (2.4 to 4.0). No I/O.
@@ -20,30 +20,30 @@ _HEAP_MB, _AM_MB, _CORES = 1024, 512, 1
 _OVERHEAD_FACTOR, _LEAST_OVERHEAD_MB = 0.1, 384
 _INSTANCES = 2
 _RATIO, _BACKLOG_S, _IDLE_S = 1.0, 1.0, 60.0
-#: A driver begins with so many of its executors, at the latest so long after it has asked for them
+#: A driver begins when this fraction of its executors has registered, or this time after it asked for them
 #: (``YarnSchedulerBackend``, ``CoarseGrainedSchedulerBackend``).
 _LEAST_PART, _WAIT_S = 0.8, 30.0
-#: So often an application's master tells the ResourceManager what it wants (``spark.yarn.scheduler.heartbeat``).
+#: The interval of an AM's heartbeats to the ResourceManager (``spark.yarn.scheduler.heartbeat``).
 _HEARTBEAT_S = 3.0
-#: Spark's words for an amount of memory and for a time (``JavaUtils``).
+#: Spark's notation of memory amounts and times (``JavaUtils``).
 _MEMORY = re.compile(r"(\d{1,15})\s*([a-z]*)")
 _MB = {"b": 2**-20, "k": 2**-10, "kb": 2**-10, "m": 1, "mb": 1, "g": 2**10, "gb": 2**10, "t": 2**20, "tb": 2**20}
 _MB |= {"p": 2**30, "pb": 2**30}
 _TIME = re.compile(r"(\d{1,15})\s*([a-z]*)")
 _US = {"us": 1, "ms": 1000, "s": 10**6, "m": 60 * 10**6, "min": 60 * 10**6, "h": 3600 * 10**6, "d": 86400 * 10**6}
-#: A timeout of 0 is legal, and over when the manager looks next: the shortest time that the simulator knows.
+#: A timeout of 0 is legal and has expired at the manager's next check: the shortest time that the simulator supports.
 _AT_ONCE_S = 0.001
 
 
 def memory_mb(text: str | None, *, unit: str = "m") -> int | None:
-    """Return an amount of memory in MiB (``JavaUtils.byteStringAs``), or None for what is none.
+    """Return an amount of memory in MiB (``JavaUtils.byteStringAs``), or None for an invalid text.
 
     Parameters
     ----------
     text : str or None
         Such as ``4g``.
     unit : str
-        The unit of an amount that names none.
+        The unit of an amount without one.
     """
     found = _MEMORY.fullmatch((text or "").strip().lower())
     if found is None or (found[2] or unit) not in _MB:
@@ -53,14 +53,14 @@ def memory_mb(text: str | None, *, unit: str = "m") -> int | None:
 
 
 def seconds(text: str | None, *, unit: str = "s") -> float | None:
-    """Return a time in seconds (``JavaUtils.timeStringAs``), or None for what is none.
+    """Return a time in seconds (``JavaUtils.timeStringAs``), or None for an invalid text.
 
     Parameters
     ----------
     text : str or None
         Such as ``2min``.
     unit : str
-        The property's own unit: that of a number that names none. Spark cuts off what is less than one of it.
+        The property's own unit, for a number without one. Spark truncates to whole units.
     """
     found = _TIME.fullmatch((text or "").strip().lower())
     if found is None or (found[2] or unit) not in _US:
@@ -77,22 +77,22 @@ def _number(text: str | None, default: float, *, least: float = 0.0, most: float
 
 
 def is_on(properties: Mapping[str, str], name: str, default: bool = False) -> bool:
-    """Whether a property is true."""
+    """Return whether a property is true."""
     text = properties.get(name)
     return default if text is None else text.strip().lower() == "true"
 
 
 def release_of(version: str) -> tuple[int, int]:
-    """Return the first two numbers of a version of Spark; (0, 0) for what is none."""
+    """Return the first two numbers of a version of Spark; (0, 0) for an invalid one."""
     found = re.match(r"(\d{1,4})\.(\d{1,4})", version)
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def _overhead_mb(properties: Mapping[str, str], kind: str, heap_mb: int) -> int:
-    """What a container has beside its heap. ``kind``: ``executor``, ``driver``, or ``yarn.am``."""
+    """Return a container's memory besides its heap. ``kind``: ``executor``, ``driver``, or ``yarn.am``."""
     given = memory_mb(properties.get(f"spark.{kind}.memoryOverhead"))
     if given is None:
-        # The name before Spark 2.3, which later releases take as well.
+        # The name before Spark 2.3, which later releases also accept.
         given = memory_mb(properties.get(f"spark.yarn.{kind}.memoryOverhead"))
     if given is not None:
         return given
@@ -103,12 +103,12 @@ def _overhead_mb(properties: Mapping[str, str], kind: str, heap_mb: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SparkSizes:
-    """What a Spark application asks YARN for, before the scheduler rounds it.
+    """The container sizes that a Spark application requests, before the scheduler rounds them.
 
     Attributes
     ----------
     master : Resource
-        The application master's container; in cluster mode the driver runs in it.
+        The AM's container; in cluster mode the driver runs in it.
     executor : Resource
         An executor's container.
     slots : int
@@ -121,10 +121,10 @@ class SparkSizes:
 
 
 def container_sizes(properties: Mapping[str, str], version: str) -> SparkSizes:
-    """Return what an application's containers ask for, by its properties and its release.
+    """Return the sizes of an application's containers, by its properties and its release.
 
-    An executor's memory is ``spark.executor.memory``, the overhead, Python's own
-    (``spark.executor.pyspark.memory``, in a Python application) and, since Spark 3.0, what lies off the heap.
+    An executor's memory is the sum of ``spark.executor.memory``, the overhead, Python's memory
+    (``spark.executor.pyspark.memory``, in a Python application) and, since Spark 3.0, the off-heap memory.
     """
     release = release_of(version)
     heap = memory_mb(properties.get("spark.executor.memory")) or _HEAP_MB
@@ -151,14 +151,14 @@ def _whole(properties: Mapping[str, str], name: str, default: int) -> int:
 
 
 def _timeout(properties: Mapping[str, str], name: str, default: float | None, *, unit: str = "s") -> float | None:
-    """A timeout in seconds; None: never."""
+    """Return a timeout in seconds; None: never."""
     value = seconds(properties.get(name), unit=unit)
     value = default if value is None else max(value, _AT_ONCE_S)
     return None if value is None or value >= LONGEST_S else value
 
 
 def _backlog_s(properties: Mapping[str, str], name: str, default: float) -> float:
-    """How long tasks wait before more executors are asked for. Spark refuses to start with 0."""
+    """Return how long tasks wait before more executors are requested. Spark refuses to start with 0."""
     return min(seconds(properties.get(name)) or default, LONGEST_S)
 
 
@@ -174,7 +174,7 @@ def dynamic_allocation(properties: Mapping[str, str], version: str) -> DynamicAl
         least, _whole(properties, f"{prefix}initialExecutors", least), _whole(properties, "spark.executor.instances", 0)
     )
     backlog_s = _backlog_s(properties, f"{prefix}schedulerBacklogTimeout", _BACKLOG_S)
-    # Without the external shuffle service the executors keep what they have shuffled; by default since Spark 3.4.
+    # Without the external shuffle service, executors with shuffle data are kept; this is the default since Spark 3.4.
     tracking = not is_on(properties, "spark.shuffle.service.enabled") and is_on(
         properties, f"{prefix}shuffleTracking.enabled", release_of(version) >= (3, 4)
     )
@@ -188,25 +188,25 @@ def dynamic_allocation(properties: Mapping[str, str], version: str) -> DynamicAl
         idle_s=_timeout(properties, f"{prefix}executorIdleTimeout", _IDLE_S) or LONGEST_S,
         cached_s=_timeout(properties, f"{prefix}cachedExecutorIdleTimeout", None),
         tracks_shuffles=tracking,
-        # Of these timeouts the only one whose unit is the millisecond.
+        # Of these timeouts, only this one is in milliseconds.
         shuffle_s=_timeout(properties, f"{prefix}shuffleTracking.timeout", None, unit="ms") if tracking else None,
     )
 
 
 def fixed_executors(properties: Mapping[str, str]) -> int:
-    """Return how many executors an application without dynamic allocation asks for."""
+    """Return how many executors an application without dynamic allocation requests."""
     return max(_whole(properties, "spark.executor.instances", _INSTANCES), 1)
 
 
 def registered_before_it_begins(properties: Mapping[str, str], initial: int) -> tuple[int, float]:
-    """Return how many executors have to be there before a driver begins, and how long it waits for them at most (s)."""
+    """Return how many executors must have registered before a driver begins, and the longest time that it waits (s)."""
     part = _number(properties.get("spark.scheduler.minRegisteredResourcesRatio"), _LEAST_PART, most=1.0)
     wait_s = seconds(properties.get("spark.scheduler.maxRegisteredResourcesWaitingTime"), unit="ms")
     return math.ceil(part * initial), _WAIT_S if wait_s is None else wait_s
 
 
 def heartbeat_ms(properties: Mapping[str, str]) -> int:
-    """Return the interval of the master's heartbeats to the ResourceManager, in milliseconds."""
+    """Return the interval of the AM's heartbeats to the ResourceManager, in milliseconds."""
     given = seconds(properties.get("spark.yarn.scheduler.heartbeat.interval-ms"), unit="ms")
-    # ApplicationMaster takes at most half of the time after which YARN gives a master up (by default 10 minutes).
+    # ApplicationMaster uses at most half of the time after which YARN gives an AM up (by default 10 minutes).
     return max(round(1000 * min(_HEARTBEAT_S if given is None else given, 300.0)), 1)

@@ -1,6 +1,6 @@
-"""Spark's History Server, as far as a trace needs it: applications' event logs.
+"""Reads applications' event logs from Spark's History Server, as a trace needs them.
 
-``GET /api/v1/applications/ID/logs`` is a zip archive of the files of all attempts' logs, packed as Spark wrote them
+``GET /api/v1/applications/ID/logs`` is a zip archive of the files of all attempts' logs, compressed as Spark wrote them
 (``OneApplicationResource`` and ``FsHistoryProvider.writeEventLogs``, Spark 2.4 to 4.0).
 """
 
@@ -23,9 +23,9 @@ from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.http import HttpClient, HttpOptions
 
 _ROOT = "/api/v1/applications"
-#: What the files of one archive may have in all, in bytes, and how many there may be.
+#: The maximum total size of the files of one archive, in bytes, and their maximum number.
 _MOST_BYTES, _MOST_FILES = 64 << 30, 100_000
-#: How long one archive may take, seconds.
+#: The time limit for one archive, seconds.
 _DEADLINE_S = 600.0
 _UNKNOWN = "the Spark History Server does not know it"
 _WITHOUT_END = "its event log has no end yet"
@@ -39,17 +39,17 @@ class SparkHistory:
     Attributes
     ----------
     left_out : dict of str to Totals
-        What the logs that were taken had and a trace has not, by reason.
+        Reason -> what the used logs had and the trace lacks.
     assumed : Counter of str
-        What was assumed of applications whose log was taken -> of how many.
+        What was assumed of applications whose log was used -> number of applications.
     by_sums : dict of str to str
-        Applications whose tasks it could not tell -> why. One that it tells later is taken out again.
+        Applications whose tasks it could not tell -> reason. One that it tells later is removed.
     heartbeats_ms : Counter of int
-        The interval of the masters' heartbeats -> of how many applications.
+        The interval of the AMs' heartbeats -> number of applications.
     """
 
     def __init__(self, base: str, options: HttpOptions | None = None) -> None:
-        # An archive of logs may be large, and the server packs it while it answers.
+        # An archive of logs may be large, and the server compresses it while it answers.
         options = replace(options or HttpOptions(), deadline_s=_DEADLINE_S)
         self.http = HttpClient([base], options, accept="*/*")
         self.left_out: dict[str, Totals] = {}
@@ -58,19 +58,19 @@ class SparkHistory:
         self.heartbeats_ms: Counter[int] = Counter()
 
     def close(self) -> None:
-        """Gives the connection back."""
+        """Close the connection."""
         self.http.close()
 
     def spark(self, application: str, *, settled: bool = True) -> TimedJob | None:
-        """An application of YARN with all its tasks, by its event log; None where the server cannot tell them.
+        """Return a YARN application with all its tasks from its event log; None if the server does not have it.
 
         Parameters
         ----------
         application : str
             Its id in YARN.
         settled : bool
-            Whether a log without an end is taken. It has none while it is written, and for good where its driver was
-            killed.
+            Whether to use a log without an end. A log has no end while it is written, and never gets one if its driver
+            was killed.
 
         Raises
         ------
@@ -87,7 +87,7 @@ class SparkHistory:
         return made
 
     def _read(self, application: str, folder: Path, *, settled: bool) -> TimedJob | str:
-        """Its log, or why it is not taken."""
+        """Return the content of its log, or why it is not used."""
         archive, logs = folder / "logs.zip", folder / "logs"
 
         def keep(chunks: Iterator[bytes], _: str) -> None:
@@ -103,7 +103,7 @@ class SparkHistory:
             raise
         _unpack(archive, logs, answer.url)
         reading = SparkEventLog().read(logs)
-        # Of other attempts the trace would have an application of its own, beside what YARN counted of both.
+        # The trace would have another application for other attempts, although YARN counted both attempts together.
         if len(reading.jobs) > 1:
             return _ATTEMPTS
         if not reading.jobs:
@@ -114,10 +114,10 @@ class SparkHistory:
         if made.line.finished_s is None and not settled:
             return _WITHOUT_END
         for reason, totals in reading.account.left_out.items():
-            # Without the place of the first: that file is gone.
+            # The location of the first one is left out, because its file is temporary.
             name = reason.split("; first:")[0]
             self.left_out[name] = self.left_out.get(name, Totals()) + totals
-        # Each says of how many applications, which is one here.
+        # Each has a number of applications, which is one here.
         self.assumed.update(words.rsplit(" (", 1)[0] for words in reading.assumed if words != SUBMITTED)
         if reading.delays.am_heartbeat_ms:
             self.heartbeats_ms[reading.delays.am_heartbeat_ms] += 1
@@ -125,7 +125,10 @@ class SparkHistory:
 
 
 def _unpack(archive: Path, folder: Path, where: str) -> None:
-    """The files of an archive: logs, and one folder deep the parts of rolled ones. BadAnswer for what is none."""
+    """Unpack the files of an archive: logs, and in folders the parts of rolled logs.
+
+    Raises BadAnswer for an invalid archive.
+    """
     hint = "check that this is a Spark History Server"
     size = 0
     try:
@@ -142,7 +145,7 @@ def _unpack(archive: Path, folder: Path, where: str) -> None:
                     raise BadAnswer(f"logs of more than {_MOST_BYTES >> 30} GiB", where=where, hint="record without it")
                 target = folder.joinpath(*parts)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                # What an entry says of its size bounds what is read of it.
+                # The size in an entry's header limits how much of it is read.
                 with packed.open(entry) as source, target.open("wb") as stream:
                     shutil.copyfileobj(source, stream, 1 << 20)
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:

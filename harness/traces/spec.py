@@ -1,6 +1,6 @@
-"""What the kinds of workloads share: models of containers, task durations, stages, submissions, data, programs.
+"""The models that workload types share: containers, task durations, stages, submissions, data, programs.
 
-Strict: unknown keys are errors, numbers are finite and in range, stages name earlier stages only (so no cycles).
+Strict: unknown keys are errors, numbers are finite and in range, stages name only earlier stages (so no cycles).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from harness.base.documents import Name, Positive, Seconds, Strict
 from harness.model.jobs import Duration, DynamicAllocation
 from harness.model.resources import Resource
 
-#: Bounds that no experiment here comes near; beyond them a number is a slip of the pen.
+#: Bounds far above those of any experiment here; a larger number is a typing mistake.
 MOST_TASKS, MOST_JOBS = 10_000_000, 10_000_000
 
 Tasks = Annotated[int, Field(ge=0, le=MOST_TASKS)]
 
 
 class MasterSpec(Strict):
-    """What a master's container asks for: MiB and vcores; both 0: it has none (an unmanaged master)."""
+    """An AM's container: MiB and vcores; both 0: no container (an unmanaged AM)."""
 
     memory_mb: int = Field(ge=0, le=2**40)
     vcores: int = Field(default=1, ge=0, le=2**20)
@@ -39,7 +39,7 @@ class MasterSpec(Strict):
 
 
 class DemandSpec(MasterSpec):
-    """What a container asks for: MiB of memory and virtual cores."""
+    """A container's size: MiB of memory and virtual cores."""
 
     memory_mb: int = Field(ge=1, le=2**40)
     vcores: int = Field(default=1, ge=1, le=2**20)
@@ -70,7 +70,7 @@ class OneKey(Strict):
 
 
 class UniformSpec(Strict):
-    """Evenly between two durations."""
+    """A uniform distribution between two durations."""
 
     low_s: Seconds
     high_s: Seconds
@@ -92,7 +92,7 @@ class DurationSpec(OneKey):
     values_s: list[Positive] | None = Field(default=None, min_length=1, max_length=100_000)
 
     def duration(self, scale: float = 1.0) -> Duration:
-        """As the simulator takes it, every draw `scale` times as long."""
+        """Return the distribution in the simulator's form, with every draw multiplied by `scale`."""
         if self.constant_s is not None:
             return Duration("constant", value_s=self.constant_s * scale)
         if self.exponential_mean_s is not None:
@@ -108,12 +108,12 @@ class DurationSpec(OneKey):
         else:
             assert self.lognormal.mu_ms is not None
             mu = self.lognormal.mu_ms - math.log(1000.0)
-        # Rounded, because a C library's log differs in the last place from machine to machine.
+        # Rounded, because the last digit of a C library's log differs among machines.
         return Duration("lognormal", mu=round(mu + math.log(scale), 12), sigma=sigma)
 
 
 class TaskSpec(Strict):
-    """Tasks of one kind: what each asks for and how long each takes."""
+    """Tasks of one type: the container size and duration of each."""
 
     demand: DemandSpec
     duration: DurationSpec
@@ -122,8 +122,8 @@ class TaskSpec(Strict):
 class StageSpec(Strict):
     """One stage of a DAG or Spark job.
 
-    ``after`` names earlier stages; ``slow_start`` is the part of them that must have ended before this stage's tasks
-    are asked for.
+    ``after`` names earlier stages; ``slow_start`` is the fraction of these that must have ended before this stage's
+    tasks are requested.
     """
 
     name: Name
@@ -135,14 +135,14 @@ class StageSpec(Strict):
 
 
 class NamedStage(Protocol):
-    """What `check_order` looks at."""
+    """The fields of a stage that `check_order` needs."""
 
     name: str
     after: list[str]
 
 
 def check_order(stages: Sequence[NamedStage]) -> None:
-    """ValueError where a stage comes after one that is not before it, or two have one name."""
+    """Raise ValueError if a stage names one that is not earlier, or two have the same name."""
     known: set[str] = set()
     for stage in stages:
         for before in stage.after:
@@ -154,7 +154,7 @@ def check_order(stages: Sequence[NamedStage]) -> None:
 
 
 class DynamicSpec(Strict):
-    """Settings of Spark's dynamic allocation; what is missing has Spark's default."""
+    """Settings of Spark's dynamic allocation; missing ones have Spark's default."""
 
     min: int = Field(default=0, ge=0, le=2**31 - 1)
     """`spark.dynamicAllocation.minExecutors`."""
@@ -184,7 +184,7 @@ class DynamicSpec(Strict):
         return self
 
     def settings(self) -> DynamicAllocation:
-        """As the simulator takes them."""
+        """Return the settings in the simulator's form."""
         most = 2**31 - 1 if self.max is None else self.max
         return DynamicAllocation(
             least=self.min,
@@ -201,7 +201,7 @@ class DynamicSpec(Strict):
 
     @classmethod
     def of(cls, settings: DynamicAllocation) -> Self:
-        """The line of settings."""
+        """Return the line for these settings."""
         return cls(
             min=settings.least,
             max=settings.most if settings.most < 2**31 - 1 else None,
@@ -217,7 +217,7 @@ class DynamicSpec(Strict):
 
 
 class ExecutorsSpec(Strict):
-    """Spark's executors: containers held from the start to the end of the application, or as ``dynamic`` has it."""
+    """Spark's executors: containers held from the start to the end of the application, or as ``dynamic`` determines."""
 
     count: int = Field(ge=1, le=100_000)
     slots: int = Field(default=1, ge=1, le=1024)
@@ -226,7 +226,10 @@ class ExecutorsSpec(Strict):
 
 
 class SubmissionSpec(OneKey):
-    """When the jobs of a sequence are submitted: at a fixed interval, or each some time after the one before ended."""
+    """When the jobs of a sequence are submitted.
+
+    At a fixed interval, or each a given time after the previous one ended.
+    """
 
     every_s: Seconds | None = None
     think_s: Seconds | None = None
@@ -248,10 +251,10 @@ class DataSpec(Strict):
 
 
 class ProgramSpec(Strict):
-    """One application of `yarnfair job list`, ``jobs`` times. ``input``: names of data sets, one a kind that it reads.
+    """One application of `yarnfair job list`, run ``jobs`` times. ``input``: a data set for each type that it reads.
 
-    MapReduce takes ``maps`` and ``reduces``, whose containers are the workload's ``task`` where nothing else is given;
-    Spark ``executors``, and so many tasks to read and after a shuffle.
+    MapReduce takes ``maps`` and ``reduces``, whose containers are the workload's ``task`` by default; Spark takes
+    ``executors``, and numbers of tasks for reading and after a shuffle.
     """
 
     type: Name | None = None
@@ -277,7 +280,7 @@ class ProgramSpec(Strict):
 
 
 class DelaysSpec(Strict):
-    """`harness.sim.setup.Delays`; what is not named keeps its default."""
+    """`harness.sim.setup.Delays`; missing values keep their defaults."""
 
     node_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
     """A node's heartbeats; each node has its own phase, drawn from the seed."""

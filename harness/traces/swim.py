@@ -1,7 +1,7 @@
 """SWIM's Facebook trace (FB-2009, one row a job): strict loading, row by row, and the whole trace as MapReduce jobs.
 
-The trace has bytes and submission times, no task durations and no numbers of reduces: `swim_jobs` says what it takes
-instead. Which trace a workload uses, and which part of it, is harness.jobs.workloads's business.
+The trace has bytes and submission times, but neither task durations nor numbers of reduces; `swim_jobs` describes their
+replacements. harness.jobs.workloads decides which part of which trace a workload uses.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.model.resources import Resource
 
 #: One map reads one split of this many bytes (64 MiB, Hadoop's block size of the papers' time).
 SPLIT_BYTES = 64 * 2**20
-#: One reduce takes this much shuffled data (hive.exec.reducers.bytes.per.reducer until Hive 0.13) ...
+#: One reduce for this much shuffled data (hive.exec.reducers.bytes.per.reducer until Hive 0.13) ...
 REDUCE_BYTES = 10**9
 #: ... up to this many reduces (hive.exec.reducers.max).
 MOST_REDUCES = 999
@@ -36,17 +36,17 @@ class SwimRow:
 
     @property
     def maps(self) -> int:
-        """max(1, ceil(input / 64 MiB))."""
+        """Return max(1, ceil(input / 64 MiB))."""
         return max(1, -(-self.input_bytes // SPLIT_BYTES))
 
     @property
     def reduces(self) -> int:
-        """0 without shuffled data (a map-only job), else one for each 10^9 bytes begun, 999 at most."""
+        """Return 0 without shuffled data (a map-only job), else one for each started 10^9 bytes, at most 999."""
         return min(MOST_REDUCES, -(-self.shuffle_bytes // REDUCE_BYTES))
 
 
 def _number(text: str, column: int, where: str) -> int:
-    # int() would accept "1_000", " 7 " and other alphabets' digits; none of them is in a trace.
+    # int() would accept "1_000", " 7 " and digits of other alphabets, which a valid trace does not have.
     if not (text.isascii() and text.isdigit()):
         what = f"column {column + 1} ({COLUMNS[column]}) is {text[:40]!r}, not a whole number from 0 up"
         raise InputError(what, where=where, hint="restore the line from the original trace")
@@ -56,10 +56,10 @@ def _number(text: str, column: int, where: str) -> int:
 
 
 def read_swim(path: Path) -> Iterator[SwimRow]:
-    """The rows of a SWIM trace, one by one, in the file's order (ascending submission times).
+    """Yield the rows of a SWIM trace, one by one, in the file's order (ascending submission times).
 
-    Raises InputError with ``file:line`` for a file that is missing, empty or cut off, a line with other than six
-    tab-separated columns, anything but whole numbers from 0 up, submission times that go back, a job id twice.
+    Raises InputError with ``file:line`` for a file that is missing, empty or truncated, a line without exactly six
+    tab-separated columns, anything but whole numbers from 0 up, decreasing submission times, or a repeated job id.
     """
     name = str(path)
     with reading(path, "check the path of the trace"):
@@ -75,7 +75,7 @@ def read_swim(path: Path) -> Iterator[SwimRow]:
             at += 1
             where = f"{name}:{at}"
             if not raw.endswith(b"\n"):
-                # Even six columns may be a truncated number: "250" of "2500".
+                # Even a line with six columns may be truncated: "250" of "2500".
                 raise InputError(
                     "the last line is cut off (no end of line)", where=where, hint="restore the whole trace"
                 )
@@ -111,9 +111,9 @@ def swim_jobs(
     start_s: float = 0.0,
     time_scale: float = 1.0,
 ) -> Iterator[JobSpec]:
-    """Each row as a MapReduce job, in the rows' order: `SwimRow.maps` maps, `SwimRow.reduces` reduces.
+    """Yield each row as a MapReduce job, in the rows' order: `SwimRow.maps` maps, `SwimRow.reduces` reduces.
 
-    Durations are the given distributions, the same for every job (the trace says nothing of them); submission is at
+    Durations are the given distributions, the same for every job, because the trace has none; submission is at
     ``start_s + time_scale * row.submit_s``.
     """
     for row in rows:

@@ -118,9 +118,9 @@ def _entering(
 
 
 def _leaving(amounts: Row, column: Row, basis: list[int]) -> tuple[int, bool]:
-    """Return the row that reaches 0 first (ties.
+    """Return the row that reaches 0 first, and whether the step is longer than 0.
 
-    Smallest index of its member), and whether the step is longer than 0.
+    Of several such rows, it is the one whose member has the smallest index.
     """
     best: tuple[Fraction, int] | None = None
     row = -1

@@ -1,10 +1,10 @@
 """Job history files of MapReduce 2 (``.jhist``, in either of Avro's forms), one file or a folder of them.
 
-``mapreduce.jobhistory.jhist.format`` decides the form: ``json`` has one event a line, ``binary`` (Hadoop 3's default)
-is read by `harness.traces.formats.avro_events`. The events are processed in the same way.
+``mapreduce.jobhistory.jhist.format`` determines the form: ``json`` has one event a line; ``binary`` (Hadoop 3's
+default) is read by `harness.traces.formats.avro_events`. The events are processed in the same way.
 
-Every attempt that held a container is kept, whether it succeeded, failed or was killed; a job that was killed ends when
-it was killed. Sizes come from the job's configuration, which MapReduce writes beside the file. Events follow
+Every attempt that held a container is kept, whether it succeeded, failed or was killed; a killed job ends when it was
+killed. Sizes come from the job's configuration, which MapReduce writes beside the file. Events follow
 ``org.apache.hadoop.mapreduce.jobhistory`` of Hadoop 0.23 to 3.x. No network.
 """
 
@@ -48,7 +48,7 @@ _SCHEMA, _HEAD = '{"type":"record"', "Avro-Json"
 #: A job's id in Hadoop's form, which is also the name of its configuration's file.
 _JOB = re.compile(r"job_\d{1,20}_\d{1,20}")
 _LARGEST_BYTES = 1 << 30
-#: A history file's name, also if somebody has compressed it.
+#: A history file's name, with or without the suffix of a compressed file.
 _FILE = re.compile(r".*\.jhist(\.(gz|bz2|zst|zstd|lz4))?")
 _KINDS = {"MAP": "map", "REDUCE": "reduce"}
 #: Values of ``jobStatus`` for a killed job (``JobState`` of Hadoop 3.4.2).
@@ -64,7 +64,7 @@ class JobHistory:
     assumes = "Hadoop's default container sizes where no JOB_conf.xml stands beside the file"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the path looks like job history files; `head` is the file's beginning."""
+        """Return whether the path looks like job history files; `head` is the file's beginning."""
         if path.is_dir():
             return bool(_files_of(path))
         return head.startswith((_HEAD.encode(), BINARY)) or b'"type":"JOB_SUBMITTED"' in head or b"jobhistory." in head
@@ -106,7 +106,7 @@ class _History:
     """The events of one file."""
 
     records: int = 0
-    #: If a compressed file is truncated: after how many lines, and the reason.
+    #: For a truncated compressed file: the number of readable lines, and the reason.
     lines: int = 0
     broken: str = ""
     unreadable: int = 0
@@ -122,7 +122,7 @@ class _History:
     attempts: dict[str, _Attempt] = field(default_factory=dict)
 
     def take(self, kind: str, event: Mapping[str, object]) -> None:
-        """Add one event. Raises KeyError, TypeError for one that lacks what its kind has."""
+        """Add one event. Raises KeyError or TypeError for an event without a field that its type requires."""
         match kind:
             case "JobSubmitted":
                 self.submitted = event
@@ -192,9 +192,9 @@ def _identity(value: object) -> str:
 
 
 def _events(path: Path, history: _History) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """(kind, event) of each record that is one; records that are none are counted in ``history``.
+    """Yield (type, event) of each valid record; the others are counted in ``history``.
 
-    Raises InputError when the file is in the binary form and its schema cannot be read.
+    Raises InputError if the file is in the binary form and its schema cannot be read.
     """
     with reading(path):
         binary = plain_head(path, len(BINARY)) == BINARY

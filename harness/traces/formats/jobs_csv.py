@@ -1,7 +1,7 @@
-"""A table of jobs of one's own, as CSV with a line of column names: the simplest way to bring a load.
+"""A user's own table of jobs, as CSV with a line of column names: the simplest way to provide a load.
 
-Columns: ``submit_s``, ``tasks``, ``task_s`` must be there; ``job``, ``queue``, ``user``, ``name``, ``memory_mb``,
-``vcores``, ``am_memory_mb``, ``am_vcores``, ``finished_s`` may be. Others are ignored, and named.
+The columns ``submit_s``, ``tasks`` and ``task_s`` are required; ``job``, ``queue``, ``user``, ``name``, ``memory_mb``,
+``vcores``, ``am_memory_mb``, ``am_vcores`` and ``finished_s`` are optional. Other columns are ignored and reported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from harness.traces.spec import MasterSpec
 MAX_BYTES = 1 << 30
 MOST_TASKS = 1_000_000
 REQUIRED = ("submit_s", "tasks", "task_s")
-#: The other columns, with what is taken where a field is empty or the column is missing.
+#: The optional columns, with the value for an empty field or a missing column.
 OPTIONAL = {
     "job": "the number of the row",
     "queue": "root.default",
@@ -56,7 +56,7 @@ OPTIONAL = {
 
 @dataclass(slots=True)
 class _Missing:
-    """How many rows say nothing of their queue, and of their tasks' memory."""
+    """The numbers of rows without a queue, and without the memory of their tasks."""
 
     queues: int = 0
     sizes: int = 0
@@ -81,7 +81,7 @@ class JobsCsv:
     queues = ("queue", "user", "none")
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the first line names the columns that must be there."""
+        """Return whether the first line has the names of all required columns."""
         return set(REQUIRED) <= set(_columns(head.decode("utf-8-sig", "replace")))
 
     def read(self, path: Path) -> Reading:
@@ -89,14 +89,14 @@ class JobsCsv:
         return self.read_files([path])
 
     def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
-        """Read tables, each with its line of names. Memory: the largest file, and the jobs."""
+        """Read tables, each with its line of names. Memory use: the largest file, and the jobs."""
         collector = Collector()
         missing = _Missing()
         ignored: dict[str, None] = {}
         broken: list[str] = []
         files = files_in(paths)
         for at, path in enumerate(files, 1):
-            # Rows without a name are numbered; those of a second file not as those of the first.
+            # Rows without a name are numbered; a prefix distinguishes the numbers of further files.
             prefix = f"{at}-" if at > 1 else ""
             ignored |= dict.fromkeys(self._read_one(path, assumed, collector, missing, prefix, broken))
         memory_mb = assumed.memory_mb or int(OPTIONAL["memory_mb"])
@@ -116,12 +116,12 @@ class JobsCsv:
     def _read_one(
         self, path: Path, assumed: Assumptions, collector: Collector, missing: _Missing, prefix: str, broken: list[str]
     ) -> list[str]:
-        """Read one table; the names of the columns that are not read."""
+        """Read one table; return the names of the columns that are ignored."""
         with reading(path, "check the path, or split the file"):
             read = readable_bytes(path, MAX_BYTES)
             text = read.text().removeprefix("\ufeff")
         if read.broken:
-            # The beginning of a line that is cut is no row.
+            # The beginning of a truncated line is not a row.
             text = text[: text.rfind("\n") + 1]
             broken.append(collector.rest_unread(path, text.count("\n"), read.broken))
         columns = _columns(text)
@@ -131,7 +131,7 @@ class JobsCsv:
                 where=f"{path}:1",
                 hint="name the columns in the first line (docs/reference/trace.md lists them)",
             )
-        # Strict: else a quote that is not closed takes everything after it, to the file's end, as one field.
+        # Strict, because otherwise an unclosed quote takes everything up to the end of the file as one field.
         rows = csv.reader(io.StringIO(text), _dialect(text), strict=True)
         records: list[tuple[int, int, list[str]]] = []
         try:
@@ -156,7 +156,7 @@ class JobsCsv:
             collector.count(Totals(records=lines, jobs=lines))
             try:
                 if lines > 1:
-                    # Each line may have been a job: a quote that is missing joins them.
+                    # Each line may have been a job, because a missing quote joins lines.
                     raise BadRecord("a field in quotes goes over several lines")
                 if len(words) != len(columns):
                     raise BadRecord(f"{len(words)} fields in a line, {len(columns)} columns")
@@ -178,7 +178,7 @@ class JobsCsv:
 
 
 def _dialect(text: str) -> type[csv.Dialect]:
-    """Commas, semicolons or tabulators, whichever the first line has most of."""
+    """Return the separator that occurs most often in the first line: comma, semicolon or tabulator."""
     first = text.partition("\n")[0]
 
     class Table(csv.excel):
@@ -188,7 +188,7 @@ def _dialect(text: str) -> type[csv.Dialect]:
 
 
 def _columns(text: str) -> list[str]:
-    """The names in the first line; of names that are there twice none."""
+    """Return the column names in the first line, without names that occur twice."""
     try:
         names = [word.strip() for word in next(csv.reader(io.StringIO(text.partition("\n")[0]), _dialect(text)), [])]
     except csv.Error:
@@ -197,14 +197,14 @@ def _columns(text: str) -> list[str]:
 
 
 def _free(name: str, taken: Collection[str]) -> str:
-    """The name of a job that has none: one that no other row has."""
+    """Return a name for a job without one that no other row has."""
     while name in taken:
         name = f"row-{name}"
     return name
 
 
 def _number(fields: Mapping[str, str], name: str, default: float | None, *, most: float) -> float:
-    """A field that is a number from 0 on. Raises BadRecord."""
+    """Return a field as a number from 0 on. Raises BadRecord."""
     text = fields.get(name, "")
     if not text:
         if default is None:
@@ -231,14 +231,14 @@ def _whole(fields: Mapping[str, str], name: str, default: int | None, *, most: i
 
 
 def _queue(fields: Mapping[str, str], assumed: Assumptions) -> str:
-    """The queue that a row names; empty where it names none."""
+    """Return the queue of a row; empty if the row has none."""
     return fields.get({"queue": "queue", "user": "user"}.get(assumed.queue_by or "queue", ""), "")
 
 
 def _timed(
     fields: Mapping[str, str], number: str, assumed: Assumptions, collector: Collector, where: str
 ) -> TimedJob | str:
-    """A row as a job, or why it is left out. Raises BadRecord."""
+    """Return a row as a job, or the reason why it is left out. Raises BadRecord."""
     submit_s = _number(fields, "submit_s", None, most=LONGEST_S * 1000)
     if not assumed.includes(submit_s):
         return NOT_WANTED

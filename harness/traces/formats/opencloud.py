@@ -1,8 +1,8 @@
-"""Jobs of a Hadoop 1 cluster as CSV, as Carnegie Mellon's OpenCloud published its job history.
+"""Jobs of a Hadoop 1 cluster as CSV, in the form in which Carnegie Mellon's OpenCloud published its job history.
 
-The trace's page (https://ftp.pdl.cmu.edu/pub/datasets/hla/dataset.html) says that the tables were made of Hadoop 0.20's
-job history. So the columns have the names of its keys (``org.apache.hadoop.mapred.JobHistory.Keys``), in any order and
-spelling (``JOBID``, ``job_id``, ``Job ID``). For files without a line of names the user gives the names.
+According to the trace's page (https://ftp.pdl.cmu.edu/pub/datasets/hla/dataset.html), the tables were made from Hadoop
+0.20's job history. So the columns have the names of its keys (``org.apache.hadoop.mapred.JobHistory.Keys``), in any
+order and spelling (``JOBID``, ``job_id``, ``Job ID``). For files without a line of names the user gives the names.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ _LONGEST_MS = 1e14
 
 @dataclass(slots=True)
 class _Job:
-    """Times in milliseconds. ``attempts``: by kind of task, of each attempt its task and times."""
+    """One job. Times are in milliseconds. ``attempts``: type of task -> (task, times) of each attempt."""
 
     where: str
     fields: Fields
     records: int = 1
     attempts: dict[str, list[tuple[str, float, float]]] = field(default_factory=dict)
-    #: Attempts whose times cannot be, by reason.
+    #: Reason -> attempts with impossible times.
     untimed: Counter[str] = field(default_factory=Counter)
 
 
@@ -101,7 +101,7 @@ class OpenCloud(TableReader):
     layout = (JOBS, ATTEMPTS)
 
     def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
-        """Read the tables. Memory: the rows of jobs, and one entry a row of attempts."""
+        """Read the tables. Memory use: the rows of jobs, and one entry for each row of attempts."""
         files = files_by_table(paths, self.layout, self.name, assumed.columns)
         collector = Collector()
         broken: list[str] = []
@@ -177,14 +177,14 @@ def _read_attempt(
         return
     job.records += 1
     if not begin_ms or not end_ms or end_ms < begin_ms:
-        # Whether its job is wanted at all is not known yet: it is counted with it.
+        # It is not known yet whether its job is included, so it is counted together with the job.
         job.untimed[NO_START if not begin_ms else NO_END if not end_ms else BACKWARDS] += 1
         return
     job.attempts.setdefault(kind, []).append((text(fields, "TASKID"), begin_ms, end_ms))
 
 
 def _queue_of(fields: Fields, assumed: Assumptions) -> str:
-    """The job's queue; '' where the table does not say."""
+    """Return the job's queue; '' if the table does not have it."""
     match assumed.queue_by or "queue":
         case "queue":
             return text(fields, "JOB_QUEUE") or text(fields, "QUEUE_NAME")
@@ -232,7 +232,7 @@ def _timed(
             tasks += len(last)
             tasks_s = tuple((end - begin) / 1000.0 for _, begin, end in listed)
             if tasks_s:
-                # A reduce waits for maps inside its own time: it may begin as early as it did.
+                # A reduce waits for maps within its own time, so it may begin as early as it did.
                 early, priority = (1.0, MAP_PRIORITY) if kind == "map" else (SLOW_START, REDUCE_PRIORITY)
                 parents = frozenset((parent,))
                 works.append(Work(kind, memory_mb, vcores, tasks_s, tuple(retry_of), parents, early, priority))

@@ -59,7 +59,7 @@ MACHINES = Table(
     frozenset(("machineId", "number of GPUs")),
     headed=True,
 )
-#: Where the next job begins: its first key is one of these; attempts and their details begin with others.
+#: The beginning of the next job: its first key is one of these; attempts and their details have other keys.
 _JOB = re.compile(r'\{\s*"(?:status|vc|jobid|submitted_time|user)"\s*:')
 NO_GPUS = "attempts that do not say which GPUs they held"
 _ENOUGH = (b'"jobid"', b'"attempts"', b'"submitted_time"')
@@ -67,7 +67,7 @@ _ENOUGH = (b'"jobid"', b'"attempts"', b'"submitted_time"')
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """Seconds since 1970, and how many GPUs it held on each machine."""
+    """One attempt: times in seconds since 1970, and the number of GPUs that it held on each machine."""
 
     begin_s: float
     end_s: float
@@ -97,13 +97,16 @@ class Philly(TableReader):
     layout = (MACHINES,)
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the file is a JSON array of jobs with attempts, or the list of machines."""
+        """Return whether the file is a JSON array of jobs with attempts, or the list of machines."""
         if head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[") and all(key in head for key in _ENOUGH):
             return True
         return super().recognises(path, head)
 
     def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
-        """Read the log and the list. Memory: some three times the log's size when unpacked, 1 GiB of it at most."""
+        """Read the log and the list.
+
+        Memory use: about three times the log's size when unpacked, at most 1 GiB of it.
+        """
         collector = Collector()
         broken: list[str] = []
         sizes: Counter[tuple[int, int]] = Counter()
@@ -169,7 +172,7 @@ class Philly(TableReader):
 def _read_log(
     path: Path, collector: Collector, parsed: list[tuple[str, dict[str, Any], float]], broken: list[str]
 ) -> None:
-    """Each job of the array; after one that cannot be read it goes on where the next one begins."""
+    """Yield each job of the array; after an unreadable one, reading continues at the beginning of the next."""
     with reading(path, "check the path, or unpack it and give what can be read"):
         read = readable_bytes(path, MAX_BYTES)
     log = read.text("replace").removeprefix("\ufeff")
@@ -193,7 +196,7 @@ def _read_log(
 
 
 def _objects(path: Path, log: str) -> Iterator[tuple[str, dict[str, Any] | str]]:
-    """The objects of the array, each with its place; instead of one that cannot be read, why."""
+    """Yield the objects of the array, each with its location, or the reason why it cannot be read."""
     decoder = json.JSONDecoder(parse_constant=no_constant)
     position, counted, line = log.index("[") + 1, 0, 1
     while True:
@@ -218,13 +221,16 @@ def _text(value: object) -> str:
 
 
 def _seconds(value: object) -> float | None:
-    """A time of the log (``2017-10-07 01:12:09``); None where it is missing. Raises BadRecord for any other text."""
+    """Return a time of the log (``2017-10-07 01:12:09``); None if it is missing.
+
+    Raises BadRecord for any other text.
+    """
     if value is None or value in ("", "None"):
         return None
     try:
         if not isinstance(value, str) or len(value) > 40:
             raise ValueError
-        # Some times end with their zone, which the others do not name.
+        # Some times end with a time zone, which the others lack.
         found = datetime.strptime(re.sub(r" P[DS]T$", "", value), "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC).timestamp()
     except ValueError:
         raise BadRecord(f"{str(value)[:40]!r} is no time as 2017-10-07 01:12:09") from None
@@ -260,7 +266,7 @@ def _timed(
         gpus = _gpus(one.get("detail"))
         begin_s, end_s = _seconds(one.get("start_time")), _seconds(one.get("end_time"))
         if begin_s is None or end_s is None or end_s < begin_s:
-            # One that does not say what it held is an attempt nevertheless.
+            # An attempt without details of what it held still counts as an attempt.
             left_out[NO_START if begin_s is None else NO_END if end_s is None else BACKWARDS] += max(len(gpus), 1)
         elif gpus:
             attempts.append(_Attempt(begin_s, end_s, gpus))
@@ -304,7 +310,7 @@ def _timed(
 
 
 def _gpus(detail: object) -> tuple[int, ...]:
-    """How many GPUs an attempt held on each of its machines. Raises BadRecord."""
+    """Return how many GPUs an attempt held on each of its machines. Raises BadRecord."""
     if detail is None:
         return ()
     if not isinstance(detail, list) or not all(isinstance(one, dict) for one in detail):

@@ -25,7 +25,7 @@ class Rumen:
     assumes = "a container of the JVM's heap / 0.8 where jobProperties does not give its size"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the file's beginning looks like a Rumen trace."""
+        """Return whether the file's beginning looks like a Rumen trace."""
         return b'"mapTasks"' in head or b'"jobID"' in head
 
     def read(self, path: Path) -> Reading:
@@ -41,7 +41,7 @@ class Rumen:
             try:
                 found, assumed = _job(record.value, collector)
             except (BadRecord, TypeError, ValueError, AttributeError, KeyError):
-                # Whatever was counted of it so far is not in the account: it is counted as one job.
+                # The failed conversion has added nothing to the account, so the record counts as one job.
                 collector.count(Totals(records=1, jobs=1))
                 collector.leave_out(UNREADABLE, Totals(records=1, jobs=1), record.where)
                 continue
@@ -63,7 +63,10 @@ class Rumen:
 
 
 def _job(item: Mapping[str, Any], collector: Collector) -> tuple[TimedJob | None, bool]:
-    """A job, counted in the collector; None for one of which nothing ran. And whether its sizes are assumed."""
+    """Return a job, counted in the collector, and whether its sizes are assumed.
+
+    None for a job of which nothing ran.
+    """
     submitted = milliseconds(item.get("submitTime"))
     finished = milliseconds(item.get("finishTime"))
     launched = milliseconds(item.get("launchTime"))
@@ -115,7 +118,7 @@ def _job(item: Mapping[str, Any], collector: Collector) -> tuple[TimedJob | None
 
 
 def _attempts(kind: str, task: Mapping[str, Any], job_end: int | None, name: str) -> tuple[list[Attempt], list[str]]:
-    """The attempts of a task that held a container, and why each other one is left out."""
+    """Return the attempts of a task that held a container, and the reason why each other one is left out."""
     listed = task.get("attempts") or []
     if not listed and milliseconds(task.get("startTime")) is not None:
         listed = [task]

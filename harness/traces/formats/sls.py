@@ -29,8 +29,8 @@ class Sls:
     assumes = "hadoop-sls' own sizes where none are given: containers 1,024 MB, 1 vcore; nodes 10,240 MB, 10 vcores"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the file's beginning looks like an SLS trace."""
-        # Spark's event logs have keys in which "job.tasks" occurs: their first event is named.
+        """Return whether the file's beginning looks like an SLS trace."""
+        # Spark's event logs have keys that contain "job.tasks", so a file whose first event is Spark's is excluded.
         keys = (b'"job.tasks"', b'"num.nodes"', b'"am.type"', b'"job.start.ms"')
         return b'"Event"' not in head and any(key in head for key in keys)
 
@@ -47,7 +47,7 @@ class Sls:
                 collector.leave_out(UNREADABLE, Totals(records=1, jobs=1), record.where)
                 continue
             if not sls.is_job(item):
-                # They are read by `_nodes`.
+                # `_nodes` reads these.
                 collector.leave_out(NODES, Totals(records=1))
                 continue
             try:

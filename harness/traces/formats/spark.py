@@ -1,8 +1,8 @@
 """Spark's event logs (2.4 to 4.x): one log, a folder of its parts, or a folder of logs, such as a history server's.
 
 Every attempt of a task that began is kept, whether it succeeded, failed or was killed. Stages wait for their parents
-and for the jobs that had ended when their own was submitted; the time that the driver took in between is kept. What is
-read of a log follows ``org.apache.spark.util.JsonProtocol``; what containers ask for, harness.traces.spark. No network.
+and for the jobs that had ended when their own was submitted; the driver's time in between is kept. Events follow
+``org.apache.spark.util.JsonProtocol``; container sizes follow harness.traces.spark. No network.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ from harness.traces.spec import DynamicSpec, MasterSpec
 
 #: The beginning of a line that is one of Spark's own events.
 _EVENT = re.compile(rb'^(?:\xef\xbb\xbf| )*\{"Event": ?"SparkListener', re.MULTILINE)
-#: What Spark calls a log: by the application's id, which YARN, a standalone master or a local run gives.
+#: File names that Spark gives to logs: application ids of YARN, of a standalone master or of a local run.
 _NAMED = re.compile(r"(application_|app-|local-)\d.*")
-#: Stages of one application: as many as a line of a trace may have.
+#: The maximum number of an application's stages: as many as a line of a trace may have.
 _MOST_STAGES = 1000
-#: From so many stages on those that ran side by side become one: the simulator keeps dependencies for fewer only.
+#: With more stages, those that ran side by side are joined, because the simulator supports dependencies of fewer only.
 _MOST_DEPENDENT = 62
 _LOCAL = "ran in one process, without YARN (spark.master is local)"
 _TOO_MANY = f"applications of more than {_MOST_STAGES:,} stages"
@@ -80,11 +80,11 @@ class SparkEventLog:
     assumes = "submitted when its driver began; the queue `default` where `spark.yarn.queue` is not set"
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the path looks like event logs; `head` is the file's beginning, packed or not."""
+        """Return whether the path looks like event logs; `head` is the file's beginning, compressed or not."""
         if path.is_dir():
             return path.name.startswith(ROLLED) or any(not log.refused for log in _logs(path))
         if head.startswith((LZ4, SNAPPY)):
-            # Their first block may be larger than the beginning.
+            # The first block of such a file may be larger than the beginning.
             with contextlib.suppress(OSError):
                 return _is_log(beginning_of(path))
         return _is_log(first_bytes(head))
@@ -101,7 +101,7 @@ class SparkEventLog:
         collector.settle()
         said = [f"{what} ({count:,})" for what, jobs in assumed.items() if (count := len(jobs & collector.jobs.keys()))]
         intervals = Counter(ms for job, ms in heartbeats.items() if job in collector.jobs)
-        # A trace has one interval for all masters.
+        # A trace has one heartbeat interval for all AMs.
         beats = max(intervals, key=lambda ms: (intervals[ms], -ms), default=0)
         if len(intervals) > 1:
             others = len(collector.jobs) - intervals[beats]
@@ -137,12 +137,15 @@ _PARTS = "what stands in missing parts of applications' logs"
 
 
 def _is_log(text: bytes) -> bool:
-    """Whether one of the lines is an event of Spark's: the first ones may be damaged."""
+    """Return whether one of the lines is an event of Spark's; the first lines may be damaged."""
     return _EVENT.search(text) is not None
 
 
 def _logs(folder: Path) -> Iterator[EventLog]:
-    """The logs of a folder and those below it, in order of their names; also what may be one and cannot be read."""
+    """Yield the logs of a folder and its subfolders, in order of their names.
+
+    Also possible logs that cannot be read.
+    """
     waiting = [folder]
     while waiting:
         here = waiting.pop()
@@ -155,7 +158,7 @@ def _logs(folder: Path) -> Iterator[EventLog]:
             continue
         for one in found:
             if one.name.startswith("."):
-                continue  # checksums, and what is not to be seen
+                continue  # checksums and hidden files
             try:
                 if not one.is_dir():
                     log = _log_in(one)
@@ -170,7 +173,7 @@ def _logs(folder: Path) -> Iterator[EventLog]:
 
 
 def _log_in(path: Path) -> EventLog | None:
-    """The log that a file of a folder is; None where it is another file. Raises OSError."""
+    """Return the log in a file of a folder; None for another type of file. Raises OSError."""
     head = beginning_of(path)
     if is_lzf(head):
         return EventLog(path, (), refused=LZF_REFUSED)
@@ -180,21 +183,24 @@ def _log_in(path: Path) -> EventLog | None:
 
 
 def _events(log: EventLog, found: SparkLog) -> Iterator[Mapping[str, Any]]:
-    """Events that matter; what is none is counted in ``found``. Raises InputError for a file that cannot be read."""
+    """Yield relevant events; count unreadable records in ``found``.
+
+    Raises InputError for a file that cannot be read.
+    """
     for path in log.files:
         number = 0
         try:
             for number, line in enumerate(lines_of(path), start=1):
                 found.records += 1
                 if line is not None and line.startswith(b'{"Event":"org.apache.spark.') and line.endswith(b"}"):
-                    continue  # of SQL, Streaming: nothing that holds a container
+                    continue  # events of SQL and Streaming hold no container
                 event = _parsed(line)
                 if event is None:
                     _bad(found, f"{path.name}:{number}")
                 else:
                     yield event
         except Damaged as error:
-            # What was being written, or what a disk has lost.
+            # The file was still being written, or the disk has lost a part of it.
             found.records += 1
             _bad(found, f"{path.name}, after line {number:,}: {error}")
 
@@ -219,7 +225,7 @@ def _read_log(
     unknown: dict[str, set[str]],
     heartbeats: dict[str, int],
 ) -> None:
-    """Read one log into the collector; the rest is, by application, what is to be said of it."""
+    """Read one log into the collector. The other arguments receive, by application, assumptions and other remarks."""
     if log.refused:
         collector.count(Totals(jobs=1))
         return collector.leave_out(f"{UNREADABLE}: {log.refused}", Totals(jobs=1), str(log.path))
@@ -291,7 +297,7 @@ def _split(found: SparkLog) -> tuple[Totals, _Kept, dict[str, Totals]]:
 
 
 def _not_played(found: SparkLog, kept: _Kept) -> str | None:
-    """Why a log makes no job of a trace; None: it does."""
+    """Return why a log yields no job of a trace; None if it does."""
     if found.started_ms is None:
         return _NO_SUBMISSION
     if found.properties.get("spark.master", "").startswith("local"):
@@ -304,7 +310,7 @@ def _not_played(found: SparkLog, kept: _Kept) -> str | None:
 
 
 def _made(found: SparkLog, kept: _Kept, tasks: int, records: int) -> tuple[TimedJob, list[str]]:
-    """The application as a job of a trace, and what was assumed of it. Raises BadRecord."""
+    """Return the application as a job of a trace, and what was assumed of it. Raises BadRecord."""
     started_ms = found.started_ms or 0
     properties = found.properties
     said: list[str] = []
@@ -389,7 +395,7 @@ def _begins_ms(found: SparkLog, asked_ms: int, least: int, wait_s: float) -> int
 
 
 def _most_at_once(found: SparkLog) -> int:
-    """How many executors there were at most at one time."""
+    """Return the maximum number of executors at one time."""
     changes = [(at, 1) for at, _ in found.executors.values()]
     changes += [(found.removed_ms[name], -1) for name in found.executors if name in found.removed_ms]
     most = now = 0
@@ -400,9 +406,10 @@ def _most_at_once(found: SparkLog) -> int:
 
 
 def _held_mb(found: SparkLog, kept: _Kept, memory_mb: int, started_ms: int, until_ms: int) -> float | None:
-    """What the executors held on average from the application's start to its end, or to the last time in its log.
+    """Return the memory that executors held on average, in MB, from the application's start to its end.
 
-    None where a task ran in an executor of which the log does not say when it came.
+    Without an end, up to the last time in its log. None if a task ran in an executor whose registration is not in the
+    log.
     """
     if until_ms <= started_ms or any(task.executor not in found.executors for task, _ in kept):
         return None
@@ -416,17 +423,17 @@ def _held_mb(found: SparkLog, kept: _Kept, memory_mb: int, started_ms: int, unti
 
 
 def _start_s(found: SparkLog) -> float | None:
-    """How long an executor took to start: the shortest time from its request to when it took tasks.
+    """Return how long an executor took to start: the shortest time from its request until it accepted tasks.
 
-    That one was granted soon; from the request to the grant goes on average half a heartbeat of a node more. None
-    where the log does not say when executors were asked for (before Spark 3.4).
+    For the shortest time the grant came soon; on average, the grant takes half a node heartbeat longer. None if the log
+    does not show when executors were requested (before Spark 3.4).
     """
     times = [at - asked for at, asked in found.executors.values() if asked is not None and at >= asked]
     return max(min(times) / 1000.0, 0.001) if times else None
 
 
 def _stages(found: SparkLog, kept: _Kept, begins_ms: int, memory_mb: int, vcores: int) -> list[StageLine]:
-    """The stages in the order of their submission, each with those that it waited for."""
+    """Return the stages in the order of their submission, each with the stages for which it waited."""
     tasks: dict[tuple[int, int], list[Attempt]] = {}
     for task, attempt in kept:
         tasks.setdefault(task.stage, []).append(attempt)
@@ -479,7 +486,7 @@ def _line(
 
 
 def _span(stage: StageAttempt | None, attempts: list[Attempt]) -> tuple[int, int]:
-    """When a stage was submitted and when it had ended."""
+    """Return when a stage was submitted and when it had ended."""
     first, last = min(one.start_ms for one in attempts), max(one.end_ms for one in attempts)
     begun = first if stage is None or stage.submitted_ms is None else min(stage.submitted_ms, first)
     return begun, last
@@ -488,7 +495,7 @@ def _span(stage: StageAttempt | None, attempts: list[Attempt]) -> tuple[int, int
 def _dependencies(
     found: SparkLog, order: list[tuple[int, int]], spans: Mapping[tuple[int, int], tuple[int, int]]
 ) -> dict[tuple[int, int], list[tuple[int, int]]]:
-    """For each stage, the earlier ones that it waits for."""
+    """Return for each stage the earlier ones for which it waits."""
     last_of: dict[int, tuple[int, int]] = {}
     for key in order:
         if key[0] not in last_of or spans[key][1] > spans[last_of[key[0]]][1]:
@@ -498,7 +505,7 @@ def _dependencies(
     for at, key in enumerate(order):
         earlier = set(order[:at])
         above = {last_of[one] for one in _ran_before(found, key[0], last_of) if last_of[one] in earlier}
-        # A stage that is tried again waits for the attempt before.
+        # A retried stage waits for its previous attempt.
         above |= {one for one in earlier if one[0] == key[0]}
         above = {one for one in above if spans[one][1] <= spans[key][0]} or above
         if not above:
@@ -532,10 +539,10 @@ def _of_jobs_before(
     job_of: Mapping[int, int],
     spans: Mapping[tuple[int, int], tuple[int, int]],
 ) -> set[tuple[int, int]]:
-    """The stages that had to end before a job was submitted, as far as the log shows.
+    """Return the stages that had to end before a job was submitted, as far as the log shows.
 
-    The driver submits a job after those that had ended before. Of these, the ones that had ended before another one of
-    them began are waited for by that one.
+    The driver submits a job after all stages that had ended before. Of these, a stage that had ended before another one
+    began is left out, because that other stage waits for it.
     """
     own = found.jobs.get(job) if job is not None else None
     at = own.submitted_ms if own is not None and own.submitted_ms is not None else submitted_ms
@@ -555,7 +562,7 @@ def _chain(
     shuffling: Set[tuple[int, int]],
     caching: Set[tuple[int, int]],
 ) -> list[StageLine]:
-    """Stages one after another: those that ran side by side are one."""
+    """Return stages as a chain; stages that ran side by side are joined."""
     groups: list[list[tuple[int, int]]] = []
     until = 0
     for key in order:
@@ -567,7 +574,7 @@ def _chain(
     lines: list[StageLine] = []
     ready = begins_ms
     for group in groups:
-        # Attempts of one task are found by the task's name: those of two stages are not the same.
+        # Attempts of one task are matched by the task's name, so tasks of different stages need different names.
         attempts = sorted(
             (replace(one, task=f"{key} {one.task}") for key in group for one in tasks[key]),
             key=lambda one: (one.start_ms, one.task),

@@ -1,6 +1,6 @@
-"""The events of one Spark event log, taken together: executors, jobs, stages and attempts of tasks, as they are logged.
+"""Collects the events of one Spark event log: executors, jobs, stages and attempts of tasks, as logged.
 
-harness.traces.formats.spark finds and unpacks the logs, and makes a trace of what is known here.
+harness.traces.formats.spark finds and unpacks the logs, and converts the collected data to a trace.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class StageAttempt:
 
 @dataclass(slots=True)
 class SparkJob:
-    """A job of the application: what one action of its driver asked for."""
+    """A job of the application: the work of one action of its driver."""
 
     submitted_ms: int | None = None
     ended_ms: int | None = None
@@ -68,7 +68,7 @@ class SparkLog:
     unpersisted: bool = False
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Add one event. Raises KeyError, TypeError, ValueError for one that lacks what its kind has."""
+        """Add one event. Raises KeyError, TypeError or ValueError if a required field is missing or invalid."""
         match str(event["Event"]).removeprefix("SparkListener"):
             case "LogStart":
                 self.version = str(event["Spark Version"])
@@ -141,7 +141,10 @@ class SparkLog:
         return self.tasks[identity]
 
     def settle_ends(self) -> int:
-        """Ends that no event says: a task ends with its executor, or with the application. How many were assumed."""
+        """Set ends that no event has: a task ends with its executor, or with the application.
+
+        Return how many were assumed.
+        """
         assumed = 0
         for task in self.tasks.values():
             if task.end_ms is not None or task.start_ms is None:
@@ -153,7 +156,7 @@ class SparkLog:
         return assumed
 
     def last_known_ms(self) -> int:
-        """The latest time of which the log tells."""
+        """Return the latest time in the log."""
         times = [self.started_ms, self.asked_ms, self.ended_ms, *self.removed_ms.values()]
         times += [at for at, _ in self.executors.values()]
         times += [at for task in self.tasks.values() for at in (task.start_ms, task.end_ms)]

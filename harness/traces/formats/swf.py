@@ -1,6 +1,6 @@
-"""Standard Workload Format: one line of 18 numbers a job, as the Parallel Workloads Archive publishes logs.
+"""Standard Workload Format: one line of 18 numbers for each job, as the Parallel Workloads Archive publishes logs.
 
-The format's definition (version 2.2) is the archive's: https://www.cs.huji.ac.il/labs/parallel/workload/swf.html.
+The archive has the format's definition (version 2.2): https://www.cs.huji.ac.il/labs/parallel/workload/swf.html.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from harness.traces.recorded import JobLine, NodeLine, StageLine
 from harness.yarn.capacity.convert import DOMINANT
 
 MAX_PROCESSORS = 1_000_000
-#: What a processor's container holds where the log says nothing of memory.
+#: Memory of a processor's container, in MB, if the log has no memory.
 DEFAULT_MB = 1024
-#: The log's scheduler started all of a job at once; the Fair Scheduler of itself grants one container a heartbeat.
+#: The log's scheduler started a whole job at once; by default the Fair Scheduler grants one container a heartbeat.
 AT_ONCE = {"yarn.scheduler.fair.assignmultiple": "true", "yarn.scheduler.fair.dynamic.max.assign": "false"}
-#: A processor takes one container, whatever its memory: the Capacity Scheduler of itself counts memory alone.
+#: A processor takes one container, whatever its memory; by default the Capacity Scheduler compares memory only.
 BY_PROCESSORS = {"resource-calculator": DOMINANT}
-#: What the format's definition calls its comments.
+#: The names of comments in the format's definition.
 _KEYS = re.compile(
     r";\s*(Version|Computer|Installation|Acknowledge|Information|Conversion|MaxJobs|MaxRecords|Preemption|"
     r"UnixStartTime|TimeZone|TimeZoneString|StartTime|EndTime|MaxNodes|MaxProcs|MaxRuntime|MaxMemory|AllowOveruse|"
     r"MaxQueues|Queues?|MaxPartitions|Partitions?)\s*:"
 )
-#: Lines of jobs by whose majority a log without such comments is recognised.
+#: The number of lines of which most must be jobs, to recognise a log without such comments.
 _SAMPLE = 20
 _FIELDS = 18
 _COMPLETED, _CANCELLED, _PARTS = 1, 5, (2, 3, 4)
@@ -59,7 +59,7 @@ PART = "parts of checkpointed jobs, whose whole is a line of its own"
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A line. Times are in seconds, memory in KiB a processor; None: unknown (-1)."""
+    """One line of the log. Times are in seconds, memory in KiB for each processor; None: unknown (-1)."""
 
     number: int
     submit_s: float
@@ -90,12 +90,12 @@ class Swf:
     queues = ("queue", "user", "none")
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether the file has comments after semicolons, then 18 numbers a line."""
+        """Return whether the file has comments after semicolons, then 18 numbers a line."""
         lines = [line.strip() for line in _decoded(head).split("\n") if line.strip()]
         if any(_KEYS.match(line) for line in lines):
             return True
         data = [line.split() for line in lines if not line.startswith(";")]
-        # The last line may be cut.
+        # The last line may be truncated.
         whole = (data[:-1] or data)[:_SAMPLE]
         good = sum(len(words) == _FIELDS and _are_numbers(words) for words in whole)
         return 2 * good > len(whole)
@@ -105,7 +105,7 @@ class Swf:
         return self.read_files([path])
 
     def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
-        """Read a log, which may be in several files, line by line. Memory: the jobs."""
+        """Read a log, which may consist of several files, line by line. Memory use: the jobs."""
         collector = Collector()
         comments: dict[str, list[str]] = {}
         without_queue: set[str] = set()
@@ -174,7 +174,7 @@ class Swf:
 
 
 def _decoded(content: bytes) -> str:
-    """The text of a log. Jobs are digits; comments are in whatever their authors wrote."""
+    """Decode the text of a log. Jobs consist of digits; comments may have any encoding."""
     return content.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
@@ -186,7 +186,7 @@ def _are_numbers(words: list[str]) -> bool:
 
 
 def _job_of(line: str) -> _Job:
-    """A line's numbers. Raises BadRecord."""
+    """Return a line's numbers as a job. Raises BadRecord."""
     words = line.split()
     if len(words) != _FIELDS:
         raise BadRecord(f"{len(words)} numbers in a line, not {_FIELDS}")
@@ -195,7 +195,7 @@ def _job_of(line: str) -> _Job:
     values = [float(word) for word in words]
 
     def known(at: int) -> float | None:
-        """The field of this number in the definition, which counts from 1; None for one that is unknown."""
+        """Return the field with this number in the definition, which counts from 1; None if it is unknown."""
         return values[at - 1] if values[at - 1] >= 0 else None
 
     def whole(at: int) -> int | None:
@@ -208,7 +208,7 @@ def _job_of(line: str) -> _Job:
     if submit_s > 1000 * LONGEST_S:
         raise BadRecord("a time of submission out of all bounds")
     processors = whole(5) or whole(8)
-    # No container has nothing: logs that do not say of memory have 0 or -1.
+    # No container has zero memory: logs without memory have 0 or -1.
     memory_kb = known(7) or known(10) or None
     return _Job(
         number=int(values[0]),
@@ -224,7 +224,7 @@ def _job_of(line: str) -> _Job:
 
 
 def _never_ran(job: _Job) -> str:
-    """Why a job held nothing; '' for one that ran."""
+    """Return why a job held nothing; '' for one that ran."""
     if job.status in _PARTS:
         return PART
     if not job.run_s or not job.processors:
@@ -233,7 +233,7 @@ def _never_ran(job: _Job) -> str:
 
 
 def _checked(job: _Job) -> int:
-    """The processors of a job. Raises BadRecord for figures that no machine has."""
+    """Return the processors of a job. Raises BadRecord for values that no machine has."""
     processors = job.processors or 0
     if processors > MAX_PROCESSORS:
         raise BadRecord(f"more than {MAX_PROCESSORS:,} processors")
@@ -243,13 +243,13 @@ def _checked(job: _Job) -> int:
 
 
 def _names_no_queue(job: _Job, assumed: Assumptions) -> bool:
-    """Whether the log does not say what a job's queue is to be."""
+    """Return whether the log lacks the value that determines a job's queue."""
     by = assumed.queue_by or Swf.queues[0]
     return by == "none" or (job.user if by == "user" else job.queue) is None
 
 
 def _timed(job: _Job, names: Mapping[int, str], assumed: Assumptions) -> TimedJob:
-    """A job that ran, as a line. Raises BadRecord."""
+    """Return a job that ran as a line of a trace. Raises BadRecord."""
     processors, run_s = job.processors or 0, job.run_s or 0.0
     default_mb = assumed.memory_mb or DEFAULT_MB
     memory_mb = default_mb if job.memory_kb is None else max(math.ceil(job.memory_kb / 1024), 1)
@@ -278,7 +278,10 @@ def _timed(job: _Job, names: Mapping[int, str], assumed: Assumptions) -> TimedJo
 
 
 def _names_of(comments: Mapping[str, list[str]]) -> dict[int, str]:
-    """Names of queues, from comments such as ``; Queue: 2 batch``; only those that are names in YARN, too."""
+    """Return number -> name of queues, from comments such as ``.
+
+    Queue: 2 batch``; only names that are valid in YARN.
+    """
     found: dict[int, str] = {}
     for value in comments.get("Queue", ()):
         if match := re.fullmatch(r"(\d{1,9})\s+([A-Za-z0-9_-]{1,100})(\s.*)?", value):
@@ -288,7 +291,7 @@ def _names_of(comments: Mapping[str, list[str]]) -> dict[int, str]:
 
 
 def _count_in(comments: Mapping[str, list[str]], key: str) -> int | None:
-    """The number of such a comment, with or without thousands separators; 0: unknown; None: it cannot be read."""
+    """Return the number in a comment, with or without thousands separators; 0: unknown; None: it cannot be read."""
     text = (comments.get(key) or [""])[0]
     if not text or re.match(r"-\d", text):
         return 0
@@ -297,9 +300,9 @@ def _count_in(comments: Mapping[str, list[str]], key: str) -> int | None:
 
 
 def _nodes(comments: Mapping[str, list[str]], jobs: list[JobLine]) -> tuple[list[NodeLine], list[str]]:
-    """The machine of the comments ``MaxProcs`` and ``MaxNodes``, and what is assumed of it.
+    """Return the nodes that the comments ``MaxProcs`` and ``MaxNodes`` describe, and what is assumed of them.
 
-    No nodes where they do not say.
+    Returns no nodes if the comments do not tell.
     """
     processors, count = _count_in(comments, "MaxProcs"), _count_in(comments, "MaxNodes")
     if processors is None or count is None:
@@ -309,7 +312,7 @@ def _nodes(comments: Mapping[str, list[str]], jobs: list[JobLine]) -> tuple[list
         return [], []
     count = count if 0 < count <= processors else 1
     most_mb = max((stage.memory_mb for job in jobs for stage in job.stages), default=DEFAULT_MB)
-    # Containers are rounded up to the scheduler's step: each processor has to hold one.
+    # Containers are rounded up to the scheduler's step, and each processor must hold one.
     step_mb = increments({}).memory_mb
     room_mb = -(-most_mb // step_mb) * step_mb
     each, more = divmod(processors, count)
@@ -317,7 +320,7 @@ def _nodes(comments: Mapping[str, list[str]], jobs: list[JobLine]) -> tuple[list
     try:
         nodes = [NodeLine(count=n, memory_mb=vcores * room_mb, vcores=vcores) for vcores, n in sizes if n and vcores]
     except ValidationError:
-        # A machine that cannot be is none: the user has to give its nodes.
+        # An impossible machine is ignored, so the user must give the nodes.
         return [], []
     assumed = [
         f"the nodes have {room_mb:,} MB a processor: the memory of the largest container, {most_mb:,} MB, in whole "

@@ -1,6 +1,6 @@
-"""Tables of other systems' traces: rows as text by column, one after another, and jobs made of them.
+"""Tables of other systems' traces: reads rows as text by column, and builds jobs from them.
 
-A reader of such a trace declares its tables (`Table`), collects the rows of each job, and hands jobs to `job_of`.
+A reader of such a trace declares its tables (`Table`), collects the rows of each job, and passes jobs to `job_of`.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from harness.traces.nodes import node_lines
 from harness.traces.recorded import Detail, JobLine, NodeLine, StageLine
 from harness.yarn.capacity.convert import DOMINANT
 
-#: The Capacity Scheduler of itself counts memory alone; these jobs ask for vcores, too.
+#: By default the Capacity Scheduler compares memory only, but these jobs request vcores, too.
 COUNT_VCORES = {"resource-calculator": DOMINANT}
-#: Texts that stand for a number that is not there.
+#: Texts that stand for a missing number.
 _MISSING = frozenset(("", "nan", "none", "null", "na", "\\n"))
 _HEAD_BYTES = 65_536
 _SAMPLE = 20
@@ -58,17 +58,17 @@ class Table:
     Attributes
     ----------
     name : str
-        As the trace's documentation calls it.
+        Its name in the trace's documentation.
     columns : tuple of str
         In the documented order, for files without a line of names.
     needed : frozenset of str
         The columns that a file with a line of names must have.
     numbers : frozenset of str
-        The columns that hold a number or nothing: by them a file without a line of names is recognised.
+        The columns with a number or nothing, by which a file without a line of names is recognised.
     words : frozenset of str
-        What the column ``status`` may hold, in a file without a line of names.
+        The possible values of the column ``status``, in a file without a line of names.
     headed : bool
-        Whether only files with a line of names (or JSON objects) are of this table.
+        Whether only files with a line of names (or JSON objects) can be files of this table.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class TableFile:
-    """A file that is of a table, with the names of its columns. ``form``: ``names``, ``bare`` or ``json``."""
+    """A file of a table, with the names of its columns. ``form``: ``names``, ``bare`` or ``json``."""
 
     path: Path
     table: Table
@@ -91,7 +91,10 @@ class TableFile:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row: where it stands, and its fields as text; ``fields`` None: it cannot be read, ``problem`` says why."""
+    """A row: its location, and its fields as text.
+
+    If it cannot be read, ``fields`` is None and ``problem`` has the reason.
+    """
 
     where: str
     fields: Fields | None
@@ -99,12 +102,12 @@ class Row:
 
 
 class TableReader(ABC):
-    """What readers of tables have in common: how a file is recognised, and reading one file with nothing set."""
+    """The base class of readers of tables: recognises their files, and reads one file with default assumptions."""
 
     layout: Sequence[Table]
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether a file with these first bytes is one of the tables."""
+        """Return whether a file with these first bytes is one of the tables."""
         return table_of(path, head, self.layout) is not None
 
     def read(self, path: Path) -> Reading:
@@ -117,19 +120,19 @@ class TableReader(ABC):
 
 
 def column_name(name: str) -> str:
-    """A column's name in one spelling: ``Job ID``, ``JOBID`` and ``job_id`` are the same."""
+    """Return a column's name in a normalised spelling: ``Job ID``, ``JOBID`` and ``job_id`` are the same."""
     return re.sub(r"[^a-z0-9.]", "", name.lower())
 
 
 def table_of(
     path: Path, head: bytes, tables: Sequence[Table], columns: tuple[str, ...] | None = None
 ) -> TableFile | None:
-    """Which of these tables a file with these first bytes, unpacked, is of; None: of none.
+    """Return the table to which a file with these first bytes (decompressed) belongs; None if it belongs to none.
 
-    ``columns``: what the user says that the columns of a file without a line of names are.
+    ``columns``: the user's names of the columns of a file without a line of names.
     """
     lines = [line.removesuffix("\r") for line in head.decode("utf-8-sig", "replace").split("\n")]
-    # The last line may be cut.
+    # The last line may be truncated.
     lines = [line for line in (lines[:-1] or lines) if line.strip()][:_SAMPLE]
     if not lines:
         return None
@@ -138,7 +141,7 @@ def table_of(
     first = tuple(column_name(word) for word in _words(lines[0]) or ())
     known = [table for table in tables if {column_name(name) for name in table.needed} <= set(first)]
     if known and len(set(first)) == len(first):
-        # Of two that fit, the one with more of its columns there.
+        # If two tables fit, the one with more of its columns in the file is taken.
         best = max(known, key=lambda table: len({column_name(name) for name in table.needed}))
         return TableFile(path, best, first, "names")
     if columns is not None:
@@ -188,7 +191,7 @@ def _number_or_nothing(word: str) -> bool:
 
 
 def _words(line: str) -> list[str] | None:
-    """The fields of a line; None where a quote is not closed. A line is a row: damage in one leaves the others."""
+    """Return the fields of a line; None if a quote is not closed. A line is a row, so damage affects only that row."""
     if '"' not in line:
         return line.split(",")
     try:
@@ -198,7 +201,10 @@ def _words(line: str) -> list[str] | None:
 
 
 def _flat(line: str) -> dict[str, str] | str:
-    """The fields of a JSON object as text, those of objects in it as ``outer.inner``; or what is wrong with it."""
+    """Return the fields of a JSON object as text, those of nested objects as ``outer.inner``.
+
+    Or the reason of a failure.
+    """
     try:
         document = json.loads(line, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
@@ -218,7 +224,10 @@ def _as_text(value: object) -> str:
 
 
 def rows_of(file: TableFile, collector: Collector, broken: list[str]) -> Iterator[Row]:
-    """Each row of a file, counted as a record. ``broken`` gets a sentence where the rest of it cannot be read."""
+    """Yield each row of a file, counted as a record.
+
+    ``broken`` gets a sentence if the rest of the file cannot be read.
+    """
     lines = PlainLines(file.path)
     for number, raw in enumerate(lines, 1):
         if number == 1:
@@ -249,7 +258,7 @@ def rows_of(file: TableFile, collector: Collector, broken: list[str]) -> Iterato
 
 
 def note_broken(lines: PlainLines, collector: Collector, broken: list[str]) -> None:
-    """Count the rest of a file that cannot be read, of which nobody knows how much it is."""
+    """Count the unreadable rest of a file, whose size is unknown."""
     if lines.broken:
         broken.append(collector.rest_unread(lines.path, lines.number, lines.broken))
 
@@ -257,7 +266,7 @@ def note_broken(lines: PlainLines, collector: Collector, broken: list[str]) -> N
 def files_by_table(
     paths: Sequence[Path], tables: Sequence[Table], what: str, columns: tuple[str, ...] | None = None
 ) -> dict[str, list[TableFile]]:
-    """The files by the names of their tables. Raises InputError for one that is of none of them."""
+    """Return table name -> files. Raises InputError for a file that belongs to none of the tables."""
     found: dict[str, list[TableFile]] = {}
     for path in files_in(paths):
         with reading(path):
@@ -274,7 +283,7 @@ def files_by_table(
 
 
 def files_in(paths: Iterable[Path]) -> list[Path]:
-    """The files, and those of folders in the order of their names."""
+    """Return the files, and the files in the given folders in the order of their names."""
     found: list[Path] = []
     for path in paths:
         with reading(path):
@@ -283,7 +292,7 @@ def files_in(paths: Iterable[Path]) -> list[Path]:
 
 
 def needed_files(files: Mapping[str, list[TableFile]], name: str, what: str) -> list[TableFile]:
-    """The files of a table that a format cannot do without. Raises InputError where there are none."""
+    """Return the files of a table that a format requires. Raises InputError if there are none."""
     if name not in files:
         given = ", ".join(str(one.path) for listed in files.values() for one in listed)
         raise InputError(f"{what} needs the table {name}", where=given or None, hint=f"give the files of {name}, too")
@@ -291,7 +300,7 @@ def needed_files(files: Mapping[str, list[TableFile]], name: str, what: str) -> 
 
 
 def number(fields: Fields, name: str, *, most: float = 1000 * LONGEST_S, least: float = 0.0) -> float | None:
-    """A field that is a number in this range; None where it is missing. Raises BadRecord for any other text."""
+    """Return a field as a number in this range; None if it is missing. Raises BadRecord for any other text."""
     text = fields.get(column_name(name), "")
     if text.lower() in _MISSING:
         return None
@@ -305,7 +314,7 @@ def number(fields: Fields, name: str, *, most: float = 1000 * LONGEST_S, least: 
 
 
 def whole(fields: Fields, name: str, *, most: float = 10_000_000, least: float = 0.0) -> int | None:
-    """`number`, where only whole ones make sense."""
+    """Return a field as a whole number, as `number` does."""
     value = number(fields, name, most=most, least=least)
     if value is None:
         return None
@@ -315,15 +324,15 @@ def whole(fields: Fields, name: str, *, most: float = 10_000_000, least: float =
 
 
 def text(fields: Fields, name: str) -> str:
-    """A field as text, empty where it is missing."""
+    """Return a field as text, empty if it is missing."""
     value = fields.get(column_name(name), "")
     return "" if value.lower() in _MISSING else value
 
 
 def size_of(memory_mb: float | None, vcores: float | None, default_mb: int, default_vcores: int) -> tuple[int, int]:
-    """A container's size in whole MiB and vcores, rounded up, at least 1 of each; the defaults where it is not known.
+    """Return a container's size in whole MiB and vcores, rounded up, at least 1 of each; the defaults if it is unknown.
 
-    Raises BadRecord for one that no machine has.
+    Raises BadRecord for a size that no machine has.
     """
     mb = default_mb if memory_mb is None else max(math.ceil(memory_mb - 1e-9), 1)
     cores = default_vcores if vcores is None else max(math.ceil(vcores - 1e-9), 1)
@@ -343,17 +352,17 @@ class Work:
     name : str
         Unique in its job.
     memory_mb, vcores : int
-        What each task asks for.
+        The size of each task's container.
     tasks_s : tuple of float
         Seconds that each attempt took.
     retry_of : tuple of (int or None)
         As in a trace; empty: no attempt repeats another.
     parents : frozenset of str
-        Names of other works; those that the job does not have are of no account.
+        Names of other works; names that the job does not have are ignored.
     slow_start : float
-        The part of the parents' tasks that must have ended.
+        The fraction of the parents' tasks that must have ended.
     priority : int
-        Of the asks.
+        The priority of the asks.
     """
 
     name: str
@@ -367,12 +376,12 @@ class Work:
 
 
 def stages_of(works: Sequence[Work]) -> tuple[list[StageLine], bool]:
-    """The stages of a job, and whether they had to be joined by levels because the simulator takes no more.
+    """Return the stages of a job, and whether they were joined by levels because there are too many for the simulator.
 
     Raises
     ------
     BadRecord
-        When works wait for each other in a circle, or when there are too many levels and sizes.
+        Works wait for each other in a cycle, or there are too many levels and sizes.
     """
     ordered = _in_order(works)
     joined = len(ordered) > MAX_STAGES
@@ -463,25 +472,25 @@ def job_of(
     detail: Detail = "tasks",
     kind: Literal["dag", "mapreduce"] = "dag",
 ) -> TimedJob | str:
-    """A job of a foreign trace, or why it is left out.
+    """Return a job of a foreign trace, or why it is left out.
 
     Parameters
     ----------
     submitted_s, started_s, finished_s : float
         Seconds of the trace's own clock.
     clock_s : float
-        Where ``--from`` and ``--until`` count from.
+        The origin of ``--from`` and ``--until``.
     tasks, records : int
-        How many tasks its attempts belong to, and how many records it is made of.
+        The number of tasks to which its attempts belong, and of its records.
     joined : list of str
-        Gets the job's name where its stages were joined by levels.
+        Gets the job's name if its stages were joined by levels.
     kind : str
-        ``mapreduce``: Hadoop's own master decides when reduces are asked for.
+        ``mapreduce``: Hadoop's own AM decides when reduces are asked for.
 
     Raises
     ------
     BadRecord
-        When the figures make no line of a trace.
+        The values are not valid in a line of a trace.
     """
     if not assumed.includes(submitted_s - clock_s):
         return NOT_WANTED
@@ -509,7 +518,7 @@ def job_of(
 
 
 def joined_sentence(joined: Sequence[str]) -> list[str]:
-    """What is assumed of jobs whose stages were joined by levels."""
+    """Return a sentence on what is assumed of jobs whose stages were joined by levels."""
     if not joined:
         return []
     return [
@@ -519,7 +528,7 @@ def joined_sentence(joined: Sequence[str]) -> list[str]:
 
 
 def checked_nodes(sizes: Mapping[tuple[int, int], int]) -> list[NodeLine]:
-    """Nodes by size, each (MiB, vcores) with how many there are; none where one of them cannot be."""
+    """Return nodes by size, each (MiB, vcores) with its count; empty if one of them is impossible."""
     try:
         return node_lines(sizes)
     except ValidationError:

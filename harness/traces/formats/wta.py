@@ -1,7 +1,7 @@
-"""The Workflow Trace Archive's parquet: workflows, each a job whose tasks wait for others.
+"""The Workflow Trace Archive's parquet files: workflows, each a job whose tasks wait for others.
 
-Columns as https://github.com/atlarge-research/wta-tools (``objects/task.py``, ``objects/workflow.py``) writes them: a
-trace is a folder with ``tasks/schema-1.0/*.parquet`` and ``workflows/schema-1.0/*.parquet``.
+Columns are as https://github.com/atlarge-research/wta-tools (``objects/task.py``, ``objects/workflow.py``) writes them:
+a trace is a folder with ``tasks/schema-1.0/*.parquet`` and ``workflows/schema-1.0/*.parquet``.
 """
 
 from __future__ import annotations
@@ -37,13 +37,14 @@ _TASK_MORE = ("wait_time", "user_id", "group_id")
 _WORKFLOW = ("id", "ts_submit", "task_count")
 _MAGIC = b"PAR1"
 _BATCH = 65_536
-#: When a workflow was submitted is known when all tables are read: until then each task has its place in memory.
+#: The submission of a workflow is only known after all tables have been read, so each task is kept in memory until
+#: then.
 _FEWER = "give fewer of the files of tasks: --from and --until choose among the workflows only after all tasks are read"
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """Times in milliseconds."""
+    """One task. Times are in milliseconds."""
 
     id: int
     submit_ms: int
@@ -84,7 +85,7 @@ class Wta:
     queues = ("none", "group", "user")
 
     def recognises(self, path: Path, head: bytes) -> bool:
-        """Whether it is parquet with the columns of tasks, or a folder that has such files below ``tasks``."""
+        """Return whether the path is a parquet file of tasks, or a folder with such files below ``tasks``."""
         if not head:
             return path.is_dir() and any((path / "tasks").rglob("*.parquet"))
         return head.startswith(_MAGIC) and set(_TASK) <= set(_columns(path))
@@ -94,7 +95,7 @@ class Wta:
         return self.read_files([path])
 
     def read_files(self, paths: Sequence[Path], assumed: Assumptions = NOTHING_SET) -> Reading:
-        """Read the tables batch by batch. Memory: one entry a task."""
+        """Read the tables batch by batch. Memory use: one entry for each task."""
         collector = Collector()
         workflows: dict[int, _Workflow] = {}
         kinds = {"tasks": 0}
@@ -151,14 +152,14 @@ def _files(path: Path) -> list[Path]:
 
 
 def _columns(path: Path) -> list[str]:
-    """The columns of a parquet file; none of what is no such file, or a damaged one."""
+    """Return the columns of a parquet file; empty for a damaged or other file."""
     with contextlib.suppress(pa.ArrowException, OSError, ValueError), open_whole(path) as stream:
         return list(pq.read_schema(stream).names)
     return []
 
 
 def _rows(file: Path, columns: Sequence[str], collector: Collector) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The rows, each with its place; a part that is damaged is left out alone."""
+    """Yield the rows, each with its location; of a damaged file only the damaged part is left out."""
     with reading(file), open_whole(file) as stream:
         try:
             parquet = pq.ParquetFile(stream)
@@ -225,7 +226,7 @@ def _read_workflows(file: Path, collector: Collector, workflows: dict[int, _Work
 def _whole(
     row: Mapping[str, object], name: str, *, missing: int | None = None, least: int = 0, most: int = 2**63
 ) -> int:
-    """A column that is a whole number in this range. Raises BadRecord."""
+    """Return a column as a whole number in this range. Raises BadRecord."""
     value = row.get(name)
     if value is None and missing is not None:
         return missing
@@ -240,7 +241,7 @@ def _vcores(row: Mapping[str, object], assumed: Assumptions) -> int:
     value = row.get("resource_amount_requested")
     if value is not None and not (isinstance(value, int | float) and math.isfinite(value)):
         raise BadRecord(f"resource_amount_requested is {str(value)[:40]}")
-    # -1 is the archive's sign for what is not known.
+    # The archive writes -1 for unknown values.
     amount = None if value is None or value < 0 else value / (assumed.cpu_unit or 1.0)
     return size_of(None, amount, 1024, 1)[1]
 
