@@ -1,4 +1,4 @@
-"""DynamicMR: map and reduce slots of MRv1 that borrow from each other (Tang's thesis, chapter 4)."""
+"""DynamicMR: lets MRv1's map and reduce slots be borrowed for tasks of the other kind (Tang's thesis, chapter 4)."""
 
 from harness.base.extensions import Extension
 

@@ -1,4 +1,7 @@
-"""Experiments with ``slots:``: their variants as runs of MRv1's slot model (harness.systems.dynamicmr.simulator)."""
+"""Experiments with ``slots:``.
+
+Turns their variants into runs of MRv1's slot model (harness.systems.dynamicmr.simulator).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from harness.experiments.kind import Target
 
 
-#: What the Fair Scheduler of YARN says of a queue and MRv1's pools do not have.
+#: Queue settings of YARN's Fair Scheduler that MRv1's pools do not have.
 _NOT_OF_POOLS = (
     *("min_resources", "max_resources", "max_running_apps", "max_am_share"),
     *("quantum_s", "round_s", "application_weights"),
@@ -30,9 +33,9 @@ _NOT_OF_POOLS = (
 
 
 def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]) -> SlotRun:
-    """One variant as a slot run.
+    """Return the slot run of one variant.
 
-    Raises CallError for a policy that gives out no slots, InputError for jobs or queues that MRv1 does not have.
+    Raises CallError for a policy without rules for slots, InputError for jobs or queues that MRv1 does not have.
     """
     spec = experiment.spec
     slots = spec.slots
@@ -69,7 +72,7 @@ def slot_run(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
 
 
 def check_slots(experiment: LoadedExperiment, variant: Variant) -> Rules:
-    """How the policy gives out slots. Raises CallError, InputError for what cannot be, as `slot_run` says."""
+    """Return the policy's rules for slots. Raises CallError and InputError as `slot_run` does."""
     if variant.mode != "inside":
         raise CallError("slots are given out in the scheduler only", where=variant.name, hint="leave out @outside")
     rules = slot_rules(make_policy(variant.policy, variant.settings), speculation=experiment.spec.faults.speculation)
@@ -81,7 +84,7 @@ def check_slots(experiment: LoadedExperiment, variant: Variant) -> Rules:
 
 
 def _check(experiment: LoadedExperiment) -> None:
-    """InputError for what the file says of nodes, queues and faults and MRv1's slots as they are here do not have."""
+    """Raise InputError for settings of nodes, queues and faults that the model of MRv1's slots does not have."""
     spec, where = experiment.spec, experiment.document.where
     if any(path != "root" and path not in experiment.leaves for path in experiment.weights):
         raise InputError("MRv1's pools have no levels", where=where(("queues",)), hint="give queues without children")
@@ -119,15 +122,16 @@ def _rules(experiment: LoadedExperiment, rules: Rules) -> Rules:
 
 
 def slot_job(job: JobSpec, mb_per_map: dict[str, float], seed: int) -> SlotJob:
-    """A MapReduce job with each task's time drawn: by seed and name, so the same under every policy.
+    """Return a MapReduce job with a drawn time for each task.
 
-    A trace may have several stages of maps or of reduces (tasks of several sizes): on slots they are one of each.
+    Seed and names fix the times, so all policies get the same.
 
-    Raises InputError for a job of another kind, and for stages that are more than maps and the reduces after them.
+    A trace may have several stages of maps or of reduces (tasks of several sizes); they become one stage of each.
+    Raises InputError for a job of another kind, and for stages that are not maps followed by reduces.
     """
     if job.kind != "mapreduce":
         raise InputError(f"a {job.kind} job on MRv1's slots", where=f"job {job.id}", hint="give MapReduce jobs")
-    # A job without maps has reduces that wait for nothing: they are told by their name (harness.traces.sls).
+    # The reduces of a job without maps have no predecessor; they are recognised by their name (harness.traces.sls).
     second = [stage for stage in job.stages if stage.after or stage.name.startswith("reduce")]
     first = [stage for stage in job.stages if stage not in second]
     names = {stage.name for stage in first}
@@ -177,7 +181,7 @@ def _draw(duration: Duration, task: int, draw: random.Random) -> float:
 
 
 class Slots(Yarn):
-    """The same queues and jobs on the slots of MRv1."""
+    """The experiment type ``slots``: the queues and jobs of a YARN experiment on the slots of MRv1."""
 
     name = "slots"
     compiles = False

@@ -1,8 +1,10 @@
-"""``pi-dhsa``, ``pd-dhsa`` and ``dynamicmr``: MRv1's slots lent between maps and reduces (tang-thesis chapter 4).
+"""``pi-dhsa``, ``pd-dhsa`` and ``dynamicmr``.
 
-Their rules are for clusters of map and reduce slots (harness.systems.dynamicmr.simulator plays them). Where containers
-have no kind there is nothing to lend: on YARN, and on paper with unit tasks, they are the Fair Scheduler (or FIFO) that
-they build on. What of them a stock YARN can be made to do from outside: docs/figures-dynamicmr.md.
+MRv1 slots that maps and reduces borrow from each other (thesis, chapter 4).
+
+The rules apply to clusters of map and reduce slots, which harness.systems.dynamicmr.simulator simulates. Containers
+have no kind, so there is nothing to borrow: on YARN, and on paper with unit tasks, these policies are the underlying
+Fair Scheduler (or FIFO). docs/figures-dynamicmr.md says which parts of them can be configured on a stock YARN cluster.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from harness.systems.dynamicmr.rules import Late, Rules, Sharing
 
 @dataclass(frozen=True, slots=True)
 class SlotSettings:
-    """Table 4.3's arguments under short names; `_Slots.aliases` has the thesis' own."""
+    """The arguments of Table 4.3 under short names; `_Slots.aliases` maps the thesis' names to them."""
 
     scheduler: str = word("fair", "fair", "fifo", doc="what it builds on: the Fair Scheduler's pools, or FIFO")
     mode: str = word(
@@ -55,14 +57,17 @@ class SlotSettings:
 
 @dataclass(frozen=True, slots=True)
 class PoolDependentSettings(SlotSettings):
-    """PD-DHSA is the mode."""
+    """Settings of PD-DHSA, which is the default mode here."""
 
     mode: str = word("pooldependent", "poolindependent", "pooldependent", "static", "containers", doc="see pi-dhsa")
 
 
 @dataclass(frozen=True, slots=True)
 class DynamicMRSettings(SlotSettings):
-    """All three techniques on (section 4.3.5): PI-DHSA, SEPB over all jobs, Slot PreScheduling."""
+    """Settings with all three techniques switched on (section 4.3.5).
+
+    PI-DHSA, SEPB over all jobs, Slot PreScheduling.
+    """
 
     sepb: float = number(1.0, at_least=0, at_most=1, doc="part of the cluster's jobs that are checked; 0: no SEPB")
     sepb_pool: float = number(1.0, at_least=0, at_most=1, doc="part of the pool's jobs that are checked; 0: no SEPB")
@@ -78,9 +83,9 @@ _SHARING: dict[str, Sharing] = {
 
 
 class _Slots(Policy):
-    """What the three have in common."""
+    """The common base of the three policies."""
 
-    #: Table 4.3's names (and those of its text), as the thesis writes them.
+    #: The names in the thesis' Table 4.3 and its text, and the settings that they stand for.
     aliases: ClassVar[Mapping[str, str]] = {
         "mapred.idle.mapslots.borrowedforReduceTasks": "borrowed_map",
         "mapred.idle.reduceslots.borrowedforMapTasks": "borrowed_reduce",
@@ -125,7 +130,10 @@ class _Slots(Policy):
 
 
 class PiDhsa(_Slots):
-    """Pool-independent dynamic slot allocation (Algorithm 6): slots are lent between the phases of the cluster."""
+    """Pool-independent dynamic slot allocation (Algorithm 6).
+
+    Map and reduce slots of the whole cluster borrow unused slots.
+    """
 
     name = "pi-dhsa"
     Settings = SlotSettings

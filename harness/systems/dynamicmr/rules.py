@@ -1,6 +1,6 @@
-"""How map and reduce slots are given out: what a policy answers where a cluster has them. Values only.
+"""The rules by which map and reduce slots are given to tasks, as policies return them. Data only.
 
-Source: tang-thesis chapter 4 (Table 4.3 has the arguments), Zaharia et al. (OSDI 2008) for LATE.
+Sources: tang-thesis chapter 4 (Table 4.3 lists the arguments), and Zaharia et al. (OSDI 2008) for LATE.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from harness.policies.base import Policy
 from harness.policies.fair import Fair
 from harness.policies.fifo import Fifo
 
-#: static: tasks stay in slots of their kind. independent, dependent: PI-DHSA (Algorithm 6) and PD-DHSA (Algorithm 7).
-#: containers: no kinds at all, as in YARN.
+#: static: tasks use slots of their own kind. independent, dependent: PI-DHSA (Algorithm 6) and PD-DHSA (Algorithm 7).
+#: containers: slots have no kind, as in YARN.
 Sharing = Literal["static", "independent", "dependent", "containers"]
 
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """Speculative execution by LATE: a copy of the task with the longest time left, if it is slow among its job's.
+    """Speculative execution by LATE: copies the slow task with the longest remaining time.
 
-    A task is slow when its progress rate lies ``slow_task`` standard deviations below the mean of its job's; it must
-    have run for ``lag_ms``. At most the part ``cap`` of the slots runs copies.
+    A task is slow if its progress rate is ``slow_task`` standard deviations below the mean of its job's tasks. It must
+    have run for ``lag_ms`` milliseconds. At most the fraction ``cap`` of the slots runs copies.
     """
 
     on: bool = False
@@ -35,22 +35,22 @@ class Late:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How free slots are given out: Table 4.3's arguments, and what the Fair Scheduler does without them.
+    """How free slots are given to tasks: the arguments of Table 4.3, and what the Fair Scheduler does without them.
 
     borrowed_map, borrowed_reduce
-        percentageOfBorrowedMapSlots and percentageOfBorrowedReduceSlots (0 to 1): how much of the map slots reduces may
-        borrow, and the other way round.
+        percentageOfBorrowedMapSlots and percentageOfBorrowedReduceSlots (0 to 1): the fraction of the map slots that
+        reduces may borrow, and of the reduce slots that maps may borrow.
     borrowed_of
-        What the two are parts of: the capacity (Algorithm 6, lines 13 and 19), or the slots that no task of their own
-        kind holds as the heartbeat comes (section 4.2.2.1's text, Table 4.3).
+        What these are fractions of: the capacity (Algorithm 6, lines 13 and 19), or the slots that no task of their own
+        kind holds at the heartbeat (section 4.2.2.1's text, Table 4.3).
     sepb, sepb_pool
-        percentageOfJobsCheckedForPendingTasks over all jobs, or (``sepb_pool``) over those of the pool. 0: no SEPB.
+        percentageOfJobsCheckedForPendingTasks over all jobs, or (``sepb_pool``) over the jobs of the pool. 0: no SEPB.
     kill_factor
-        With SEPB an attempt that has run so many times its job's average is killed, once a task. 0: never.
+        With SEPB an attempt is killed after this many times its job's average time, once per task. 0: never.
     prescheduling, borrowable
         Slot PreScheduling, and maximumBorrowableReduceSlots.
     map_slots
-        Map slots of a node, out of its sum of slots; 0: as the experiment has them.
+        Number of map slots among all slots of a node; 0: as the experiment says.
     """
 
     sharing: Sharing = "static"
@@ -65,33 +65,34 @@ class Rules:
     borrowable: int = 100_000
     delay_scheduling: bool = True
     late: Late = field(default_factory=Late)
-    #: `containers`: the most of a job's containers that its reduces take while maps wait (MRAppMaster's 0.5).
+    #: `containers`: the largest fraction of a job's containers that its reduces take while maps wait (0.5 in
+    #: MRAppMaster).
     ramp_up: float = 0.5
-    #: `containers`: mapreduce.job.running.map.limit and .reduce.limit, of each job; 0: none.
+    #: `containers`: mapreduce.job.running.map.limit and .reduce.limit of each job; 0: no limit.
     map_limit: int = 0
     reduce_limit: int = 0
-    #: Pool -> weight; a pool that is not named has 1.
+    #: Weight by pool; 1 for pools that are not listed.
     weights: Mapping[str, Fraction] = field(default_factory=dict)
-    #: Pool -> its minimum of maps and of reduces (minMaps, minReduces); a pool that is not named has none.
+    #: Minimum maps and reduces by pool (minMaps, minReduces); none for pools that are not listed.
     minimums: Mapping[str, tuple[int, int]] = field(default_factory=dict)
-    #: Pools whose jobs go by submission; in the others the job that runs least goes first.
+    #: Pools that serve jobs in the order of submission. In other pools the job that runs least is served first.
     fifo_pools: frozenset[str] = frozenset()
     map_slots: int = 0
 
 
 @runtime_checkable
 class SlotPolicy(Protocol):
-    """A policy with rules of its own for map and reduce slots."""
+    """A policy with its own rules for map and reduce slots."""
 
     def slot_rules(self, *, speculation: bool) -> Rules:
-        """Return the rules. ``speculation``: whether the experiment asks for LATE's copies."""
+        """Return the rules. ``speculation`` says whether the experiment asks for LATE's copies."""
         ...
 
 
 def slot_rules(policy: Policy, *, speculation: bool) -> Rules | None:
-    """How a policy gives out MRv1's map and reduce slots. None: it has no rule for them.
+    """Return a policy's rules for MRv1's map and reduce slots, or None if it has none.
 
-    The core's ``fair`` and ``fifo`` are here as MRv1's Fair Scheduler has them.
+    The core policies ``fair`` and ``fifo`` get the rules of MRv1's Fair Scheduler.
     """
     if isinstance(policy, SlotPolicy):
         return policy.slot_rules(speculation=speculation)

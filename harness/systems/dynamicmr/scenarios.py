@@ -1,6 +1,6 @@
-"""Scenarios of map and reduce slots on paper: MapReduce jobs on a few tasktrackers, slots given out at once.
+"""Scenarios of map and reduce slots on paper: MapReduce jobs on a few tasktrackers, without heartbeat delays.
 
-The format: docs/reference/scenario.md. Times are exact to the millisecond; nothing is random.
+docs/reference/scenario.md describes the format. Times are exact in milliseconds; nothing is random.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from harness.systems.dynamicmr.rules import slot_rules
 from harness.systems.dynamicmr.simulator.engine import run_slots
 from harness.systems.dynamicmr.simulator.model import MAX_SLOTS, SlotCluster, SlotJob, SlotNode, SlotResult, SlotRun
 
-#: More tasks on paper take longer than anybody waits.
+#: Maximum number of tasks on paper, to limit the computing time.
 MOST_TASKS = 200_000
 
 
@@ -28,22 +28,22 @@ _JOB = ("name", "queue", "maps", "map_seconds", "reduces", "reduce_seconds", "su
 
 @dataclass(frozen=True, slots=True)
 class SlotsScenario:
-    """What a scenario of slots says: the tasktrackers, the pools, the jobs. Locality does not matter."""
+    """A scenario of slots: tasktrackers, pools and jobs. Data locality does not matter."""
 
     cluster: SlotCluster
     weights: dict[str, Fraction]
     jobs: tuple[SlotJob, ...]
-    #: Pool -> its minimum of maps and of reduces.
+    #: Minimum maps and reduces by pool.
     minimums: dict[str, tuple[int, int]]
 
 
 def is_slots(top: Fields) -> bool:
-    """Whether the fields make a scenario of map and reduce slots."""
+    """Return whether these fields are those of a scenario of map and reduce slots."""
     return "slots" in top and "jobs" in top
 
 
 def read_slots(top: Fields) -> SlotsScenario:
-    """The scenario from its fields. InputError for whatever is wrong with it."""
+    """Read a scenario from its fields. Raises InputError with file and line."""
     top.only(("slots", "queues", "jobs", "description"), "a scenario of slots")
     cluster = _cluster(top.mapping("slots", known=("map", "reduce", "nodes", "map_weight", "reduce_weight")))
     weights, minimums = _pools(top.mapping("queues")) if "queues" in top else ({}, {})
@@ -72,7 +72,7 @@ def _cluster(slots: Fields) -> SlotCluster:
 
 
 def _pools(queues: Fields) -> tuple[dict[str, Fraction], dict[str, tuple[int, int]]]:
-    """The pools' weights, and the minimums of those that have one."""
+    """Return the weights of the pools, and the minimums of those that have them."""
     weights, minimums = {}, {}
     for name in queues:
         fields = queues.mapping(name, f"queue {shown(name)}", ("weight", "min_slots"))
@@ -120,13 +120,16 @@ def _job(fields: Fields, weights: dict[str, Fraction]) -> SlotJob:
 
 @dataclass(frozen=True, slots=True)
 class SlotsAllocation:
-    """The answer: when each job ends, how many tasks ran at once, and what ran from when on."""
+    """The answer: when each job ends, the largest numbers of running tasks, and the running tasks over time."""
 
     policy: str
     result: SlotResult
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``: seconds; ``steps`` has an entry for each instant at which something starts or ends."""
+        """Return the answer for ``--json``: times in seconds.
+
+        One entry of ``steps`` per instant at which a task starts or ends.
+        """
         ends = {job.id: _seconds(job.finished_ms) for job in self.result.jobs}
         starts = {job.id: job.submitted_ms for job in self.result.jobs}
         return {
@@ -147,7 +150,7 @@ class SlotsAllocation:
         }
 
     def table(self) -> str:
-        """For people: jobs, then what ran when."""
+        """Return the answer as text: the jobs, then the running tasks over time."""
         document = self.document()
         width = max(8, *(len(name) for name in document["completions"]))
         lines = [f"policy {self.policy}", f"{'job':<{width}}  {'ends at, s':>12}"]
@@ -169,7 +172,7 @@ def _seconds(time_ms: int) -> int | float:
 
 
 def allocate_slots(scenario: SlotsScenario, policy: Policy) -> SlotsAllocation:
-    """Plays the scenario under a policy that gives out slots. CallError for one that does not."""
+    """Run the scenario under a policy with rules for slots. Raises CallError for a policy without them."""
     rules = slot_rules(policy, speculation=False)
     if rules is None:
         hint = "take fair, fifo, pi-dhsa, pd-dhsa or dynamicmr"
@@ -186,5 +189,5 @@ def allocate_slots(scenario: SlotsScenario, policy: Policy) -> SlotsAllocation:
     return SlotsAllocation(policy.name, run_slots(run))
 
 
-#: These scenarios, for ``yarnfair allocate``.
+#: This family of scenarios, as registered for ``yarnfair allocate``.
 FAMILY = Family(is_slots, read_slots, allocate_slots)

@@ -1,6 +1,6 @@
-"""MRv1's map and reduce slots in virtual time: what tang-thesis chapter 4 schedules. No containers live here.
+"""Simulator of MRv1's map and reduce slots in virtual time (tang-thesis chapter 4). It is independent of the YARN one.
 
-`model` has the cluster, the jobs and the rules of one run, `engine` runs them (who gets a slot: `assign` and
-`speculate`; the network: `shuffle`; the books: `accounts`), `report` turns the answer into the simulator's
-`SimResult`. Plain Python: a run of 30 jobs takes seconds.
+`model` has the cluster, the jobs and the input of a run. `engine` is the event loop. `assign` and `speculate` decide
+which task gets a slot, `shuffle` models the network, and `accounts` records usage. `report` turns the result into the
+YARN simulator's `SimResult`. All is plain Python: a run of 30 jobs takes seconds.
 """

@@ -1,4 +1,4 @@
-"""What each pool held, was due and waited for, over a slot run's time, and the samples of it. No decisions here."""
+"""Usage, dues and waits of each pool over the time of a slot run, and samples of them. Makes no decisions."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ MAP, REDUCE = 0, 1
 
 
 class Accounts:
-    """The books of one run. Times in ms; holdings and demands in units (`SlotCluster.units`)."""
+    """The accounts of one run. Times are in ms, holdings and demands in units (`SlotCluster.units`)."""
 
     def __init__(self, pools: Sequence[Pool], weight: tuple[int, int]) -> None:
         self.pools, self.weight = pools, weight
         self.samples: list[SlotSample] = []
-        #: Pool -> its longest wait and when that ended.
+        #: Longest wait of each pool and when it ended, ms.
         self.longest: dict[str, tuple[int, int]] = dict.fromkeys((pool.name for pool in pools), (0, 0))
         self._until = 0
 
     def demand(self, pool: Pool) -> int:
-        """Units that the pool holds or waits for."""
+        """Return the units that the pool holds or waits for."""
         waiting = 0
         for job in pool.jobs:
             waiting += job.maps_waiting * self.weight[MAP] + job.reduces_waiting * self.weight[REDUCE]
         return pool.held + waiting
 
     def pass_time(self, now: int) -> None:
-        """Books the time from the last events up to `now`, in which nothing changed."""
+        """Account for the time since the last event, in which nothing changed."""
         since, passed = self._until, now - self._until
         if passed <= 0:
             return
         self._until = now
         for pool in self.pools:
             if not pool.jobs:
-                # What a failed job still waited for went with it: the time until the pool's next job is no wait.
+                # The waiting tasks of a failed job are gone, so time without jobs is no wait.
                 self.note_wait(pool, since, served=False)
                 continue
             demand = self.demand(pool)
@@ -48,7 +48,10 @@ class Accounts:
                 self.note_wait(pool, since, served=False)
 
     def note_wait(self, pool: Pool, now: int, *, served: bool) -> None:
-        """The pool got a slot, or wants none: a wait ends here."""
+        """End a pool's wait at `now`.
+
+        With ``served`` it got a slot, and the next wait may begin now; else it wants nothing.
+        """
         if pool.waits_since >= 0:
             length = now - pool.waits_since
             if length > self.longest[pool.name][0]:
@@ -56,12 +59,12 @@ class Accounts:
         pool.waits_since = now if served else -1
 
     def close(self, now: int) -> None:
-        """The run ends: a wait that goes on counts as far as it has come."""
+        """End the run: waits that go on count up to now."""
         for pool in self.pools:
             self.note_wait(pool, now, served=False)
 
     def sample(self, now: int, shuffle_mb_s: float) -> None:
-        """Every pool as it stands."""
+        """Add a sample of every pool's current state."""
         self.samples.append(
             SlotSample(
                 now,

@@ -1,8 +1,8 @@
-"""Who gets a tasktracker's free slots at a heartbeat: the Fair Scheduler of MRv1, PI- and PD-DHSA, PreScheduling, YARN.
+"""Decides which tasks get a tasktracker's free slots at a heartbeat: MRv1's Fair Scheduler, DHSA, PreScheduling, YARN.
 
-Sources: FairScheduler and CapBasedLoadManager of Hadoop 1.2.1 for what the thesis builds on, its Algorithms 6, 7 and 9
-and Figs. 4.4, 4.7, 4.8 for what it adds. Which attempts then run and end is the engine's business; which tasks get a
-copy, harness.systems.dynamicmr.simulator.speculate's.
+Sources: FairScheduler and CapBasedLoadManager of Hadoop 1.2.1 for the thesis' base; Algorithms 6, 7 and 9 and Figs.
+4.4, 4.7 and 4.8 for its additions. The engine then runs and ends the attempts.
+harness.systems.dynamicmr.simulator.speculate decides which tasks get a copy.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ MAP, REDUCE = 0, 1
 
 @dataclass(frozen=True, slots=True)
 class Loads:
-    """The cluster's load factors and what may be lent, in units (Algorithm 6), as of one heartbeat."""
+    """The load factors of the cluster and the units that may be lent at one heartbeat (Algorithm 6)."""
 
     maps: float  # mapSlotsLoadFactor, updated
     reduces: float
-    lend_map: int  # of the map slots, to reduces, at most at once
+    lend_map: int  # most units of map slots that reduces may hold
     lend_reduce: int
 
 
 def loads(e: Running) -> Loads:
-    """Load factors and borrowing of Algorithm 6, lines 1 to 21.
+    """Return load factors and borrowing limits by Algorithm 6, lines 1 to 21.
 
-    Read literally, line 14 counts what is still to be borrowed into the load factor but not what has been, so that only
-    half of the idle slots are ever lent (docs/figures-dynamicmr.md); here the updated factor counts both. What may be
-    lent is what is lent and the demand above the capacity, as line 13 has it: where maps hold reduce slots, reduces
-    need as many more.
+    Read literally, line 14 adds to the load factor what is still to be borrowed, but not what already is, so that only
+    half of the idle slots are ever lent (docs/figures-dynamicmr.md). Here the updated factor includes both. The limit
+    is, as in line 13, what is already lent plus the demand above the capacity: where maps hold reduce slots, reduces
+    need as many more slots.
     """
     rules = e.rules
     map_demand = sum(job.maps_waiting + job.running[MAP] for job in e.active) * e.weight[MAP]
     reduce_demand = sum(job.reduces_waiting + job.running[REDUCE] for job in e.active) * e.weight[REDUCE]
     map_cap, reduce_cap = e.capacity
-    # A kind without slots is overloaded by any demand.
+    # Any demand overloads a kind without slots.
     maps = map_demand / map_cap if map_cap else (2.0 if map_demand else 0.0)
     reduces = reduce_demand / reduce_cap if reduce_cap else (2.0 if reduce_demand else 0.0)
     lend_map = lend_reduce = 0
@@ -57,10 +57,11 @@ def loads(e: Running) -> Loads:
 
 
 def lendable(e: Running, kind: int, part: float) -> int:
-    """Units of the slots of a kind that tasks of the other kind may hold at once: within the part, whole tasks.
+    """Return how many units of slots of a kind may be held by tasks of the other kind, as a whole number of tasks.
 
-    A task that would hold more than the part with what is lent already gets nothing (Algorithm 6, lines 13 and 19). The
-    part is of all slots, as the algorithm has it, or of those that no task of their own kind holds, as its text has it.
+    A task that would exceed the fraction ``part``, including what is lent already, gets nothing (Algorithm 6, lines 13
+    and 19). ``part`` is of all slots, as in the algorithm, or of the slots that no task of their own kind holds, as in
+    its text.
     """
     slots = e.slots[kind]
     if e.rules.borrowed_of == "unused":
@@ -71,16 +72,16 @@ def lendable(e: Running, kind: int, part: float) -> int:
 
 
 def allowable(slots: int, load: float) -> int:
-    """How many of a tasktracker's slots may be used under load balancing (section 4.2.4.2, steps 1 to 3)."""
+    """Return how many of a tasktracker's slots may be used under load balancing (section 4.2.4.2, steps 1 to 3)."""
     return ceil(slots * min(load, 1.0) - 1e-9)
 
 
 def heartbeat(e: Running, node: Node) -> int:
-    """Gives out the node's free slots; returns how many tasks were started."""
+    """Give the node's free slots to tasks and return how many tasks were started."""
     before = e.counts.starts
     e.visited.clear()
     if sum(node.used) + min(e.weight) > node.map_units + node.reduce_units:
-        return 0  # full: most heartbeats of a busy cluster
+        return 0  # full, as at most heartbeats of a busy cluster
     if e.rules.sharing == "containers":
         _containers(e, node)
     elif e.rules.sharing == "dependent":
@@ -97,7 +98,7 @@ def _independent(e: Running, node: Node) -> None:
     load = loads(e)
     allow_map = allowable(node.map_slots, load.maps) * e.weight[MAP]
     allow_reduce = allowable(node.reduce_slots, load.reduces) * e.weight[REDUCE]
-    # Within the phases: the kind of which the node runs fewer goes first (Hadoop 1.2.1), until both are refused.
+    # Within the phases: start the kind of which the node runs less (Hadoop 1.2.1), until neither kind can start a task.
     maps = reduces = True
     while maps or reduces:
         if maps and not (node.used[MAP] < allow_map and _fits(e, node, MAP, True)):
@@ -112,7 +113,7 @@ def _independent(e: Running, node: Node) -> None:
                 maps = False
             else:
                 reduces = False
-    # Across the phases.
+    # Across the phases: lend idle slots.
     while node.used[MAP] < allow_map and _may_lend(e, node, REDUCE, load.lend_map):
         if not assign(e, node, REDUCE, on_map_slots=True):
             break
@@ -127,19 +128,19 @@ def _independent(e: Running, node: Node) -> None:
 
 
 def _fits(e: Running, node: Node, kind: int, on_map_slots: bool) -> bool:
-    """Whether a task of the kind has room in the node's slots of that kind."""
+    """Return whether a task of the kind fits into the node's map slots (``on_map_slots``) or reduce slots."""
     if on_map_slots:
         return node.used[MAP] + e.weight[kind] <= node.map_units
     return node.used[REDUCE] + e.weight[kind] <= node.reduce_units
 
 
 def _may_lend(e: Running, node: Node, to: int, most: int) -> bool:
-    """Whether one more task of kind `to` may borrow slots of the other kind, `most` units being lent at most."""
+    """Return whether one more task of kind `to` may borrow slots of the other kind, with `most` units lent at most."""
     return e.borrowed[1 - to] < most and _fits(e, node, to, to == REDUCE)
 
 
 def _preschedule(e: Running, node: Node, job: Job, allow_map: int) -> bool:
-    """Cases P1 and P2: a local map of the job on idle slots that load balancing, or their kind, would deny it."""
+    """Start a local map of the job on idle slots that load balancing or the slots' kind would deny it (P1 and P2)."""
     if not job.local_map(node.index) or node.used[MAP] < allow_map:
         return False
     if _fits(e, node, MAP, True):  # P1: extra idle map slots
@@ -163,7 +164,7 @@ def _preschedule(e: Running, node: Node, job: Job, allow_map: int) -> bool:
 
 
 def _dependent(e: Running, node: Node) -> None:
-    """Algorithm 7, with the cases P1 to P3 of Fig. 4.8 where they stand there."""
+    """Run Algorithm 7, with the cases P1 to P3 where Fig. 4.8 has them."""
     total = sum(
         (job.maps_waiting + job.running[MAP]) * e.weight[MAP]
         + (job.reduces_waiting + job.running[REDUCE]) * e.weight[REDUCE]
@@ -187,7 +188,7 @@ def _dependent(e: Running, node: Node) -> None:
 def _dependent_one(
     e: Running, node: Node, pool: Pool, below: bool, allow_map: int, most_map: int, most_reduce: int
 ) -> bool:
-    """One task for the pool, by the first case that applies."""
+    """Start one task of the pool by the first case that applies. Return whether one was started."""
     if below and _fits(e, node, MAP, True) and assign(e, node, MAP, on_map_slots=True, only=pool):  # (1)
         return True
     if e.rules.prescheduling and any(
@@ -206,7 +207,7 @@ def _dependent_one(
 
 
 def _ignoring_locality(e: Running, node: Node, most_reduce: int) -> bool:
-    """Case (5): a map from wherever its block lies, so that no slot stays empty for locality's sake."""
+    """Case (5): start a map at any distance from its block, so that no slot stays idle because of locality."""
     for on_map_slots in (True, False):
         if on_map_slots and not _fits(e, node, MAP, True):
             continue
@@ -225,7 +226,10 @@ def _ignoring_locality(e: Running, node: Node, most_reduce: int) -> bool:
 
 
 def _containers(e: Running, node: Node) -> None:
-    """Containers of no kind: the pool that holds least, in it the job, in it reduces before maps (MapReduce's AM)."""
+    """Fill containers, which have no kind: first the pool that holds least, then its job that holds least.
+
+    Within a job reduces come before maps, as in MapReduce's application master.
+    """
     while True:
         room = node.map_units + node.reduce_units - sum(node.used)
         if room < min(e.weight) or not any(_container(e, node, job, room) for job in jobs_in_order(e, None)):
@@ -234,7 +238,7 @@ def _containers(e: Running, node: Node) -> None:
 
 def _container(e: Running, node: Node, job: Job, room: int) -> bool:
     if e.cluster.masters and job.master is None:
-        # Half of the cluster at most for masters (queueMaxAMShareDefault), else they could fill it.
+        # Masters may use at most half of the cluster (queueMaxAMShareDefault), otherwise they could fill it.
         if e.weight[MAP] > room or 2 * (e.masters + 1) * e.weight[MAP] > sum(e.capacity):
             return False
         e.launch_master(job, node)
@@ -252,7 +256,10 @@ def _container(e: Running, node: Node, job: Job, room: int) -> bool:
 
 
 def _ramped_up(e: Running, job: Job) -> bool:
-    """MRAppMaster: while maps wait, reduces take at most the part of the maps that has ended, and at most half."""
+    """Return whether a job may start one more reduce under MRAppMaster's ramp-up.
+
+    While maps wait, reduces take at most the fraction of the maps that has ended, and at most ``ramp_up``.
+    """
     if not job.maps_waiting:
         return True
     part = min(e.rules.ramp_up, job.maps_done / job.maps if job.maps else 1.0)
@@ -263,7 +270,10 @@ def _ramped_up(e: Running, job: Job) -> bool:
 
 
 def assign(e: Running, node: Node, kind: int, *, on_map_slots: bool, only: Pool | None = None) -> bool:
-    """Starts one task of the kind, of the first job in order that has one for the node. Whether one was found."""
+    """Start one task of the kind, from the first job in order that has one for the node.
+
+    Return whether one was found.
+    """
     for pool in (only,) if only is not None else pools_in_order(e, kind):
         for job in jobs_of(e, pool, kind):
             if kind == MAP:
@@ -280,11 +290,11 @@ def assign(e: Running, node: Node, kind: int, *, on_map_slots: bool, only: Pool 
 
 
 def _map(e: Running, node: Node, job: Job, on_map_slots: bool) -> bool:
-    """A map of the job for the node, as near as delay scheduling still asks for, or a copy when none waits."""
+    """Start a map of the job within the distance that delay scheduling allows, or a copy if no map waits."""
     if job.maps_waiting:
         found = job.take_map(node, _level(e, job))
         if found is None:
-            e.visited.add(job.index)  # skipped for locality's sake
+            e.visited.add(job.index)  # skipped because of locality
             return False
         task, locality = found
         e.launch(job, True, task, node, on_map_slots=on_map_slots, locality=locality)
@@ -295,7 +305,10 @@ def _map(e: Running, node: Node, job: Job, on_map_slots: bool) -> bool:
 
 
 def _level(e: Running, job: Job) -> int:
-    """Delay scheduling (FairScheduler.getAllowedLocalityLevel): how far the job's next map may lie from its block."""
+    """Return how far the job's next map may be from its block under delay scheduling.
+
+    This is FairScheduler.getAllowedLocalityLevel of Hadoop 1.2.1.
+    """
     delay = e.cluster.locality_delay_ms
     if not e.rules.delay_scheduling or delay == 0 or e.rules.fifo:
         return ANY
@@ -307,7 +320,7 @@ def _level(e: Running, job: Job) -> int:
 
 
 def _copy(e: Running, node: Node, job: Job, kind: int, on_map_slots: bool) -> bool:
-    """A speculative copy of one of the job's tasks on the node, where LATE and SEPB agree to one."""
+    """Start a speculative copy of one of the job's tasks on the node if LATE and SEPB agree. Return whether they do."""
     task = copy_for(e, node, job, kind)
     if task is None:
         return False

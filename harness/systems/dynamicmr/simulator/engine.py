@@ -1,7 +1,9 @@
-"""The slot cluster's event loop: submissions, heartbeats, ends, samples. The same input and seed give the same result.
+"""The event loop of the slot cluster: submissions, heartbeats, ends and samples.
 
-What starts and ends is harness.systems.dynamicmr.simulator.running's, who gets a free slot is decided in
-harness.systems.dynamicmr.simulator.assign.
+It is deterministic for input and seed.
+
+harness.systems.dynamicmr.simulator.running starts and ends jobs and attempts;
+harness.systems.dynamicmr.simulator.assign decides which task gets a free slot.
 """
 
 from __future__ import annotations
@@ -16,20 +18,22 @@ from harness.systems.dynamicmr.simulator.running import END, FETCHED, HEARTBEAT,
 from harness.systems.dynamicmr.simulator.speculate import kill_slow
 from harness.systems.dynamicmr.simulator.state import Attempt, Node
 
-#: Tasks wait and nothing runs for so long: nothing ever will.
+#: Milliseconds after which a run in which tasks wait and nothing runs counts as stuck.
 STILL_MS = 600_000
 
 
 def run_slots(run: SlotRun, on_progress: Callable[[int, int], None] | None = None) -> SlotResult:
-    """Plays the run to its end, or to its time limit. ``on_progress`` gets (time in ms, jobs ended) now and then.
+    """Simulate a run to its end or its time limit.
 
-    Raises InputError for a cluster or jobs that cannot be.
+    ``on_progress`` is called with (time in ms, jobs ended) from time to time.
+
+    Raises InputError for an invalid cluster or invalid jobs.
     """
     return Engine(run).play(on_progress)
 
 
 class Engine(Running):
-    """One run under way."""
+    """One run in progress."""
 
     # --- the loop ---
 
@@ -83,7 +87,7 @@ class Engine(Running):
         return self._result()
 
     def _check_alive(self, still_since: int) -> None:
-        """InputError when tasks wait, nothing runs, and no slot took one for longer than anything makes them wait."""
+        """Raise InputError if tasks wait, nothing runs, and this has lasted longer than any delay in the model."""
         patience = STILL_MS + 4 * self.cluster.locality_delay_ms + self.cluster.heartbeat_ms
         stuck = self.counts.starts == self.counts.ends and self.now - still_since > patience
         if not self._events or stuck:
@@ -113,7 +117,7 @@ class Engine(Running):
                 self._fetched(self._by_id[key])
 
     def _fill(self) -> None:
-        """Heartbeats of all nodes, turn by turn, until nothing more is given out at this instant."""
+        """Run heartbeats of all nodes in turn until no more tasks start at this instant."""
         while True:
             started, reclaimed = 0, self.counts.reclaimed
             for _ in range(len(self.nodes)):
@@ -124,7 +128,7 @@ class Engine(Running):
         delay = self.cluster.locality_delay_ms
         late = self.rules.late.on or self.rules.sepb > 0
         if self._wake <= self.now and self.active and (delay or late):
-            # Waiting for a local slot, or for a task to become slow, ends without an event of its own.
+            # No event ends the wait for a local slot or for a task to become slow, so schedule a wake-up.
             step = max(1, min([x for x in (delay, 1000 if late else 0) if x]))
             self._wake = self.now + step
             self._push(self._wake, WAKE, None)
@@ -151,10 +155,11 @@ class Engine(Running):
         return started
 
     def _reclaim(self) -> None:
-        """A map that waits while nothing runs but reduces that wait for maps: the youngest on a map slot gives way.
+        """Kill the youngest reduce on a map slot if a map waits and only reduces that wait for maps run.
 
-        Only a map that is done again (killed or failed) can come to this; without it such a run would never end. Map
-        slots may be free all the same: reduces on a node's others make up what load balancing allows it.
+        Only a map that runs again (after a kill or failure) can get into this state, and without this rule such a run
+        would never end. Map slots may even be free: reduces on other slots of a node can use up what load balancing
+        allows.
         """
         if self.running[MAP] or not any(job.maps_waiting for job in self.active):
             return

@@ -1,6 +1,6 @@
-"""A cluster of map and reduce slots, and MapReduce jobs on it. The rules: `harness.systems.dynamicmr.rules`.
+"""The model: a cluster of map and reduce slots, and MapReduce jobs. `harness.systems.dynamicmr.rules` has the rules.
 
-Times are whole milliseconds; a slot's weight is what it takes of its node (tang-thesis section 4.2.2.1).
+Times are whole milliseconds. A slot's weight is its amount of the node's resources (tang-thesis section 4.2.2.1).
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from math import lcm
 from harness.base.errors import InputError
 from harness.systems.dynamicmr.rules import Rules
 
-#: More is taken for a mistake: this engine is for clusters of the thesis' size.
+#: Larger inputs are rejected as mistakes: this engine is for clusters of the size in the thesis.
 MAX_NODES, MAX_SLOTS, MAX_TASKS = 10_000, 10_000, 5_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SlotNode:
-    """A tasktracker: its slots, its rack, its computing rate (1: the reference)."""
+    """A tasktracker: its slots, its rack and its speed (1: the reference)."""
 
     name: str
     map_slots: int
@@ -29,9 +29,10 @@ class SlotNode:
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """The network as reduces see it: MB/s into one node, and through the whole cluster. 0: nothing limits.
+    """The network limits for reduces: MB/s into one node and through the whole cluster; 0 means no limit.
 
-    Reduces that fetch share both evenly: each gets min(node / fetching there, cluster / fetching at all).
+    Reduces that fetch share both limits evenly: each gets min(node limit / fetches on its node, cluster limit / all
+    fetches).
     """
 
     node_mb_s: float = 0.0
@@ -45,15 +46,15 @@ class Shuffle:
 
 @dataclass(frozen=True, slots=True)
 class SlotCluster:
-    """The tasktrackers and what holds for all of them.
+    """The tasktrackers and the settings of the whole cluster.
 
     heartbeat_ms
-        Period of a tasktracker's heartbeats, evenly staggered. 0: slots are given out at the instant something ends
-        or arrives, which is what closed forms assume.
+        Period of a tasktracker's heartbeats, which are evenly staggered. 0: slots are filled at the instant at which a
+        task ends or a job arrives, which is what closed forms assume.
     locality_delay_ms
         Delay scheduling: a job waits this long for a node-local slot, and as long again for a rack-local one.
     rack_factor, remote_factor
-        How much longer a map takes when its block lies on another node of the rack, or on another rack.
+        Factor on the time of a map whose block is on another node of the rack, or on another rack.
     """
 
     nodes: tuple[SlotNode, ...]
@@ -65,16 +66,16 @@ class SlotCluster:
     rack_factor: float = 1.0
     remote_factor: float = 1.0
     shuffle: Shuffle = field(default_factory=Shuffle)
-    #: A job under `containers` holds one container for its application master.
+    #: Whether a job under `containers` holds one container for its application master.
     masters: bool = False
 
     def units(self) -> tuple[int, int]:
-        """The weights of a map and of a reduce task as whole numbers in their smallest common unit."""
+        """Return the weights of a map and of a reduce task as integers, scaled by their common denominator."""
         whole = lcm(self.map_weight.denominator, self.reduce_weight.denominator)
         return int(self.map_weight * whole), int(self.reduce_weight * whole)
 
     def check(self) -> None:
-        """InputError for what cannot be."""
+        """Raise InputError for an invalid cluster."""
         if not self.nodes:
             raise InputError("the cluster has no node", hint="give at least one")
         if len(self.nodes) > MAX_NODES:
@@ -92,10 +93,11 @@ class SlotCluster:
 
 @dataclass(frozen=True, slots=True)
 class SlotJob:
-    """A MapReduce job: how long each map and each reduce takes on a node of speed 1, in milliseconds.
+    """A MapReduce job with the time of each map and each reduce on a node of speed 1, in milliseconds.
 
-    ``shuffle_mb``: what all its reduces together fetch. ``slow_start``: the part of the maps that must have ended
-    before reduces are started. It is submitted at ``submit_ms``, or ``think_ms`` after the job ``after`` has ended.
+    ``shuffle_mb`` is the data that all its reduces fetch together. ``slow_start`` is the fraction of the maps that must
+    have ended before reduces start. The job is submitted at ``submit_ms``, or ``think_ms`` after the end of the job
+    ``after``.
     """
 
     id: str
@@ -112,7 +114,7 @@ class SlotJob:
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """What goes wrong with attempts, drawn with the run's seed: failing at a uniform point, straggling."""
+    """Faults of attempts, drawn with the run's seed: failure at a uniformly drawn point, and straggling."""
 
     failure: float = 0.0
     max_attempts: int = 4
@@ -122,9 +124,9 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class SlotRun:
-    """One run: where, what, by which rules. ``pools`` with no jobs have a share all the same.
+    """The input of one run: cluster, jobs and rules. ``pools`` without jobs have a share too.
 
-    ``sample_ms``: the period of the samples; 0: one at each instant at which something starts or ends.
+    ``sample_ms`` is the period of samples; 0: one sample at each instant at which something starts or ends.
     """
 
     cluster: SlotCluster
@@ -137,7 +139,7 @@ class SlotRun:
     time_limit_ms: int = 10**12
 
     def check(self) -> None:
-        """InputError for a cluster or jobs that cannot be."""
+        """Raise InputError for an invalid cluster or invalid jobs."""
         self.cluster.check()
         slots = [sum(n.map_slots for n in self.cluster.nodes), sum(n.reduce_slots for n in self.cluster.nodes)]
         seen: set[str] = set()
@@ -161,7 +163,7 @@ class SlotRun:
 
 @dataclass(slots=True)
 class SlotCounts:
-    """What happened in one run."""
+    """Counts of what happened in one run."""
 
     node_local: int = 0
     rack_local: int = 0
@@ -183,7 +185,7 @@ class SlotCounts:
 
 @dataclass(slots=True)
 class SlotJobEnd:
-    """One job's outcome, times in ms (-1: never)."""
+    """The outcome of one job. Times are in ms; -1 means never."""
 
     id: str
     pool: str
@@ -194,20 +196,20 @@ class SlotJobEnd:
     failed: bool = False
     tasks: int = 0
     attempts_failed: int = 0
-    task_ms: int = 0  # sum over attempts that ended well
+    task_ms: int = 0  # sum over successful attempts
     tasks_ended: int = 0
-    unit_ms: int = 0  # slot weight x time held, in the cluster's units
+    unit_ms: int = 0  # slot weight times holding time, in the cluster's units
 
 
 @dataclass(slots=True)
 class SlotSample:
-    """The pools at one instant: running and waiting tasks by kind, units held and asked for, integrals."""
+    """The pools at one instant: running tasks by kind, units held and demanded, and time integrals."""
 
     time_ms: int
     maps: list[int]
     reduces: list[int]
     held: list[int]  # units
-    demand: list[int]  # units, held included
+    demand: list[int]  # units, including those held
     accumulated: list[float]  # unit x ms
     due: list[float]
     shuffle_mb_s: float
@@ -215,7 +217,7 @@ class SlotSample:
 
 @dataclass(slots=True)
 class SlotResult:
-    """One run's answer. ``pools`` gives the order of the samples' lists."""
+    """The result of one run. The lists in samples are in the order of ``pools``."""
 
     pools: tuple[str, ...]
     jobs: list[SlotJobEnd]

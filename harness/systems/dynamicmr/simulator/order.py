@@ -1,4 +1,7 @@
-"""In which order pools and jobs are given free slots: the Fair Scheduler of MRv1, or submission under FIFO."""
+"""The order in which pools and jobs are given free slots.
+
+MRv1's Fair Scheduler, or the order of submission under FIFO.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from harness.systems.dynamicmr.simulator.state import Job, Pool
 def pools_in_order(e: Running, kind: int | None) -> list[Pool]:
     """Return the pools with jobs in the order in which they are served.
 
-    Pools below their minimum come first, then the poorest: tasks of the kind over weight, or (None) units held; then by
-    name (FairShareComparator of Hadoop 1.2.1, which breaks ties by start time before names).
+    Pools below their minimum come first, then the pools with the fewest tasks of the kind (or with None: units held)
+    over weight. Ties go by name (FairShareComparator of Hadoop 1.2.1 compares start times before names).
 
-    Under FIFO pools mean nothing: one list of all jobs, by submission.
+    Under FIFO pools have no meaning: there is one list of all jobs, in the order of submission.
     """
     if e.rules.fifo:
         return e.everyone
@@ -20,7 +23,10 @@ def pools_in_order(e: Running, kind: int | None) -> list[Pool]:
 
 
 def _place(e: Running, pool: Pool, kind: int | None) -> tuple[bool, float, str]:
-    """By what a pool is sorted. Below its minimum: by the part of the minimum that it has."""
+    """Return the sort key of a pool.
+
+    Pools below their minimum are sorted by the fraction of the minimum that they have.
+    """
     runs = pool.held if kind is None else pool.running[kind]
     if any(pool.least):
         least = _least(e, pool, kind)
@@ -30,7 +36,7 @@ def _place(e: Running, pool: Pool, kind: int | None) -> tuple[bool, float, str]:
 
 
 def _least(e: Running, pool: Pool, kind: int | None) -> int:
-    """A pool's minimum, no more than it asks for: tasks of the kind, or (None) units of both."""
+    """Return a pool's minimum, limited to its demand: tasks of the kind, or with None units of both kinds."""
     maps = min(pool.least[MAP], sum(job.running[MAP] + job.maps_waiting for job in pool.jobs))
     reduces = min(pool.least[REDUCE], sum(job.running[REDUCE] + job.reduces_waiting for job in pool.jobs))
     if kind is None:
@@ -39,7 +45,10 @@ def _least(e: Running, pool: Pool, kind: int | None) -> int:
 
 
 def jobs_of(e: Running, pool: Pool, kind: int | None) -> list[Job]:
-    """The pool's jobs: the one that runs least of the kind first, in a FIFO pool (or under FIFO) by submission."""
+    """Return the pool's jobs, those that run fewest tasks of the kind first.
+
+    In a FIFO pool, and under FIFO, they are in the order of submission.
+    """
     if e.rules.fifo:
         return e.active
     if pool.fifo or len(pool.jobs) < 2:
@@ -51,5 +60,5 @@ def jobs_of(e: Running, pool: Pool, kind: int | None) -> list[Job]:
 
 
 def jobs_in_order(e: Running, kind: int | None) -> list[Job]:
-    """All jobs, pool by pool."""
+    """Return all jobs, pool by pool."""
     return [job for pool in pools_in_order(e, kind) for job in jobs_of(e, pool, kind)]

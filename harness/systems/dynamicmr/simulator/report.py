@@ -1,6 +1,6 @@
-"""From a slot run's answer to the simulator's `SimResult`, so that all results are stored and measured alike.
+"""Converts the result of a slot run to the simulator's `SimResult`, so that all results are stored and measured alike.
 
-A slot is shown as its part of the node: what its weight is of all weights, in memory and in vcores.
+A slot is represented by its part of the node's memory and vcores: its weight divided by the sum of all weights.
 """
 
 from __future__ import annotations
@@ -25,7 +25,11 @@ def as_sim_result(
     vcores: int,
     wall_s: float,
 ) -> SimResult:
-    """The run as a `SimResult`. ``queues``: root, then the pools' full paths; ``shares``: S_i / capacity by path."""
+    """Return the result as a `SimResult`.
+
+    ``queues`` are root and the full paths of the pools; ``shares`` has S_i / capacity by path. ``memory_mb`` and
+    ``vcores`` are totals of the cluster.
+    """
     units = sum(run.cluster.units()[kind] * slots for kind, slots in enumerate(_slots(run)))
     mb, cores = memory_mb / units, vcores / units
     column = {name: at for at, name in enumerate(result.pools)}
@@ -83,7 +87,7 @@ def as_sim_result(
 
 
 def figures(result: SlotResult) -> dict[str, Any]:
-    """What only slots have: locality, copies, kills, lending, the network's peak."""
+    """Return the figures that only slot runs have: locality, copies, kills, lending, and the network's peak."""
     counts = result.counts
     maps = counts.node_local + counts.rack_local + counts.remote
     return {
@@ -107,7 +111,10 @@ def figures(result: SlotResult) -> dict[str, Any]:
 
 
 def lines(result: SlotResult) -> list[dict[str, Any]]:
-    """Running maps and reduces of each pool at each sample (the thesis' Fig. 4.9), and the shuffle's throughput."""
+    """Return running maps and reduces of each pool at each sample (the thesis' Fig.
+
+    4.9), and the shuffle's throughput.
+    """
     return [
         {
             "time_s": sample.time_ms / 1000.0,

@@ -1,7 +1,7 @@
-"""What runs on the slot cluster: jobs that come and end, attempts that start, fetch, end, fail and are killed.
+"""The state of the slot cluster: jobs that arrive and end, attempts that start, fetch, end, fail and are killed.
 
-When anything happens is harness.systems.dynamicmr.simulator.engine's business, who gets a free slot
-harness.systems.dynamicmr.simulator.assign's.
+harness.systems.dynamicmr.simulator.engine decides when events happen, harness.systems.dynamicmr.simulator.assign which
+task gets a free slot.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from harness.systems.dynamicmr.simulator.state import NODE, RACK, Attempt, Job, 
 MAP, REDUCE = 0, 1
 SUBMIT, END, HEARTBEAT, FETCHED, WAKE, SAMPLE = range(6)
 
-#: A reduce goes on fetching while at least this part of its input is there and not fetched.
+#: A reduce continues fetching when at least this fraction of its input is available and not fetched.
 CHUNK = 0.05
 
 
 class Running:
-    """One run's state. The assignment's rooms read it, and start tasks through `launch`."""
+    """The state of one run. The modules that assign slots read it, and start tasks through `launch`."""
 
     def __init__(self, run: SlotRun) -> None:
         self.run, self.cluster, self.rules = run, run.cluster, run.rules
@@ -41,14 +41,14 @@ class Running:
         for pool in self.pools:
             pool.share = sum(self.capacity) * pool.weight / heavy
         self.pool = {pool.name: pool for pool in self.pools}
-        #: Under FIFO the pools count as one.
+        #: The single pool of all jobs, used under FIFO.
         self.everyone = [Pool(0, "", 1.0)]
         self.now = 0
         self.active: list[Job] = []
         self.ended: list[Job] = []
         self.jobs: list[Job] = []
         self.counts = SlotCounts()
-        self.borrowed = [0, 0]  # units lent, of the map slots and of the reduce slots
+        self.borrowed = [0, 0]  # units lent: of the map slots, of the reduce slots
         self.copies = [0, 0]
         self.running = [0, 0]
         self.lent = 0
@@ -64,7 +64,8 @@ class Running:
         self._turn = 0
         self._attempts = 0
         self._wake = -1
-        #: Heartbeats in a row that started nothing while nothing ended or came, and when the first of them was.
+        #: Consecutive heartbeats that started nothing while nothing ended or arrived, and the time of the first of
+        #: them.
         self._refused, self._refused_since = 0, 0
         self._by_id: dict[int, Attempt] = {}
         self._after: dict[str, list[SlotJob]] = {}
@@ -107,7 +108,7 @@ class Running:
     # --- attempts ---
 
     def take_reduce(self, job: Job) -> int | None:
-        """A waiting reduce of the job, failed ones first, once slow-start lets them begin."""
+        """Take a waiting reduce of the job, failed ones first. Return None if slow-start forbids it or none waits."""
         if not job.reduces_ready:
             return None
         for waiting in (job.failed_reduces, job.pending_reduces):
@@ -126,7 +127,7 @@ class Running:
         locality: int = NODE,
         speculative: bool = False,
     ) -> Attempt:
-        """Starts an attempt in the node's slots of the kind named."""
+        """Start an attempt in the node's map slots (``on_map_slots``) or reduce slots, and return it."""
         kind = MAP if is_map else REDUCE
         attempt = self._attempt(job, is_map, task, node, on_map_slots)
         attempt.locality, attempt.speculative = locality, speculative
@@ -155,14 +156,14 @@ class Running:
         return attempt
 
     def _rate(self, attempt: Attempt, sign: int) -> None:
-        """Its progress rate counts among its job's, or no longer."""
+        """Add an attempt's progress rate to its job's statistics, or with sign -1 remove it."""
         rate, sums = 1.0 / attempt.duration, attempt.job.rates[MAP if attempt.is_map else REDUCE]
         sums[0] += sign
         sums[1] += sign * rate
         sums[2] += sign * rate * rate
 
     def launch_master(self, job: Job, node: Node) -> None:
-        """The job's application master, in a container of a map's size."""
+        """Start the job's application master in a container of a map's size."""
         fits = node.used[MAP] + self.weight[MAP] <= node.map_units
         job.master = self._attempt(job, True, -1, node, fits)
         self.masters += 1
@@ -200,7 +201,7 @@ class Running:
             if draw.random() < faults.failure:
                 fails = True
                 factor *= draw.random()
-        # Whole factors keep whole times exact.
+        # With a factor of exactly 1, whole times stay exact.
         return max(1, round(work * factor) if factor != 1.0 else work), fails
 
     def _count_locality(self, locality: int) -> None:
@@ -212,7 +213,7 @@ class Running:
             self.counts.remote += 1
 
     def _fetch(self, attempt: Attempt) -> None:
-        """What of a reduce's input is there and not fetched is fetched; with all of it, its own work begins."""
+        """Fetch the input that is available and not fetched. When all is fetched, start the reduce's own work."""
         job = attempt.job
         maps_done = job.maps_done == job.maps
         if not self.cluster.shuffle.limited or job.fetch_mb <= 0:
@@ -283,7 +284,10 @@ class Running:
                         self._fetch(attempt)
 
     def give_back(self, attempt: Attempt) -> None:
-        """Ends an attempt; its task is done again, before all others of its job, unless another attempt goes on."""
+        """End an attempt without success.
+
+        Its task runs again, before others of its job, unless another attempt still runs.
+        """
         job, key = attempt.job, (attempt.is_map, attempt.task)
         self._rate(attempt, -1)
         self._release(attempt)

@@ -1,6 +1,6 @@
-"""The network that reduces fetch their input over: fluid, evenly shared, limited by node and by cluster.
+"""The network through which reduces fetch their input: a fluid model with even sharing and limits per node and cluster.
 
-Pure bookkeeping; the engine tells it the time and asks when the next fetch ends.
+It only does the accounting; the engine passes the time and asks when the next fetch ends.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import math
 
 from harness.systems.dynamicmr.simulator.model import Shuffle
 
-#: MB below which a fetch counts as done: less than any task's, more than the rounding of what was sent.
+#: MB below which a fetch counts as finished: less than the input of any task, more than rounding errors.
 EPSILON_MB = 1e-6
 
 
 class Network:
-    """The fetches under way: key -> MB still to come. Times are milliseconds."""
+    """The fetches in progress, as key -> MB left. Times are in milliseconds."""
 
     def __init__(self, shuffle: Shuffle) -> None:
         self.limits = shuffle
@@ -25,23 +25,23 @@ class Network:
         self.total_mb_s = 0.0
         self.peak_mb_s = 0.0
         self.moved_mb = 0.0
-        #: Counts changes, so that a planned end can be told to be out of date.
+        #: Incremented at each change, so that an outdated planned end is recognised.
         self.version = 0
 
     def start(self, key: int, node: int, mb: float, now: int) -> None:
-        """One more fetch of `mb` MB into `node`."""
+        """Start a fetch of `mb` MB into `node`."""
         self.advance(now)
         self.left[key] = mb
         self.node_of[key] = node
         self._share()
 
     def add(self, key: int, mb: float, now: int) -> None:
-        """A fetch under way gets more to do."""
+        """Add `mb` MB to a fetch in progress."""
         self.advance(now)
         self.left[key] += mb
 
     def stop(self, key: int, now: int) -> None:
-        """A fetch ends, done or not; nothing happens when there is none."""
+        """Stop a fetch, whether finished or not. Do nothing if there is no such fetch."""
         if key not in self.left:
             return
         self.advance(now)
@@ -49,7 +49,7 @@ class Network:
         self._share()
 
     def advance(self, now: float) -> None:
-        """What has been sent up to `now` is sent."""
+        """Account for the data sent up to `now`."""
         passed = now - self.now
         if passed > 0:
             for key, rate in self.rate.items():
@@ -60,11 +60,14 @@ class Network:
         self.version += 1
 
     def done(self) -> list[int]:
-        """The fetches that have nothing left, in the order they began."""
+        """Return the finished fetches in the order in which they began."""
         return [key for key, left in self.left.items() if left <= EPSILON_MB]
 
     def next_end_ms(self) -> int | None:
-        """The first whole millisecond by which a fetch will have ended, if nothing changes."""
+        """Return the first whole millisecond by which a fetch will have finished if nothing changes.
+
+        None without fetches.
+        """
         if not self.left:
             return None
         first = min(max(left, 0.0) / self.rate[key] for key, left in self.left.items())

@@ -1,6 +1,7 @@
-"""Stragglers: which task gets a copy (LATE), when jobs that still have work go first (SEPB), what is killed.
+"""Stragglers: which task gets a copy (LATE), when other jobs' work has priority (SEPB), and which attempts are killed.
 
-tang-thesis section 4.2.3, Algorithm 8; LATE as Hadoop has it: the slow task with the longest time left, within a cap.
+Source: tang-thesis section 4.2.3, Algorithm 8; LATE as in Hadoop copies the slow task with the longest remaining time,
+up to a cap.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ MAP, REDUCE = 0, 1
 
 
 def copy_for(e: Running, node: Node, job: Job, kind: int) -> int | None:
-    """The task of the job that a copy on the node should be made of, or None."""
+    """Return the task of the job that is to be copied on the node, or None."""
     late = e.rules.late
     if not late.on:
         return None
@@ -52,10 +53,10 @@ def _slowest(e: Running, node: Node, job: Job, kind: int) -> Attempt | None:
 
 
 def others_have_work(e: Running, job: Job, kind: int) -> bool:
-    """SEPB: whether one of the jobs from this one on, as many as are to be checked, has a task for the slot.
+    """SEPB: return whether this job or one of the following jobs to be checked has a task for the slot.
 
-    The jobs are in the order in which slots are given out. A waiting task of the other kind counts when it may borrow
-    the slot (conditions (1) to (3) of section 4.2.3).
+    Jobs are in the order in which slots are given to them. A waiting task of the other kind counts if it may borrow the
+    slot (conditions (1) to (3) of section 4.2.3).
     """
     rules = e.rules
     if rules.sepb <= 0:
@@ -77,9 +78,9 @@ def others_have_work(e: Running, job: Job, kind: int) -> bool:
 
 
 def kill_slow(e: Running, node: Node) -> None:
-    """SEPB: an attempt that has run `kill_factor` times its job's average is killed; its task goes first next time.
+    """SEPB: kill attempts that have run `kill_factor` times their job's average; their tasks are the next to start.
 
-    Once a task: one whose own work is that long would otherwise never end.
+    This happens once per task, because a task whose own work is that long would otherwise never end.
     """
     factor = e.rules.kill_factor
     for attempt in list(node.attempts.values()):

@@ -1,4 +1,4 @@
-"""What the slot engine keeps of jobs, attempts and tasktrackers while it runs. No decisions here."""
+"""The state of jobs, attempts and tasktrackers in the slot engine. Makes no decisions."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 
 from harness.systems.dynamicmr.simulator.model import SlotCluster, SlotJob, SlotJobEnd, SlotNode
 
-#: Locality levels: where a map's block may lie at most.
+#: Locality levels: the largest allowed distance of a map from its block.
 NODE, RACK, ANY = 0, 1, 2
 
 
 @dataclass(slots=True, eq=False)
 class Attempt:
-    """One attempt of one task, in slots of one kind of one node."""
+    """One attempt of a task, in slots of one kind on one node."""
 
     id: int
     job: Job
@@ -25,7 +25,7 @@ class Attempt:
     on_map_slots: bool
     units: int = 0
     start: int = 0
-    #: When its own work began: a reduce's after its input has come. -1: not yet.
+    #: Start of its own work in ms (for a reduce, after its input has arrived); -1: not yet.
     begun: int = -1
     duration: int = 0
     end: int = -1
@@ -33,13 +33,13 @@ class Attempt:
     alive: bool = True
     fails: bool = False
     locality: int = NODE
-    #: A map that Slot PreScheduling put on reduce slots (case P2).
+    #: Whether Slot PreScheduling put this map on reduce slots (case P2).
     lent: bool = False
     fetched: float = 0.0
 
 
 class Node:
-    """A tasktracker: capacities and what is used of them, in units, by kind of slot."""
+    """A tasktracker: its capacity and usage by kind of slot, in units."""
 
     __slots__ = ("attempts", "index", "map_slots", "map_units", "rack", "reduce_slots", "reduce_units", "speed", "used")
 
@@ -54,16 +54,16 @@ class Node:
 
 @dataclass(slots=True, eq=False)
 class Pool:
-    """A pool of the Fair Scheduler: its weight, its active jobs, what it holds."""
+    """A pool of the Fair Scheduler: its weight, its active jobs, and what it holds."""
 
     index: int
     name: str
     weight: float
     fifo: bool = False
-    #: Its minimum of maps and of reduces.
+    #: Minimum maps and reduces.
     least: tuple[int, int] = (0, 0)
     jobs: list[Job] = field(default_factory=list)
-    #: Its maps and its reduces.
+    #: Running maps and reduces.
     running: list[int] = field(default_factory=lambda: [0, 0])
     held: int = 0
     share: float = 0.0
@@ -73,7 +73,7 @@ class Pool:
 
 
 class Job:
-    """A job that has been submitted: what waits, what runs, what has ended."""
+    """A submitted job: its waiting, running and ended tasks."""
 
     def __init__(self, index: int, spec: SlotJob, pool: Pool, blocks: Sequence[tuple[int, ...]], racks: Sequence[str]):
         self.index, self.spec, self.pool = index, spec, pool
@@ -83,7 +83,7 @@ class Job:
         self.map_waits = bytearray(b"\x01" * self.maps)
         self.by_node: dict[int, list[int]] = {}
         self.by_rack: dict[str, list[int]] = {}
-        # Popped from the end: reversed, so that tasks go in their order.
+        # Lists are popped from the end, so they are reversed to start tasks in their order.
         for task in range(self.maps - 1, -1, -1):
             for node in blocks[task]:
                 self.by_node.setdefault(node, []).append(task)
@@ -97,18 +97,18 @@ class Job:
         self.maps_done = self.reduces_done = 0
         self.running = [0, 0]
         self.attempts: dict[tuple[bool, int], list[Attempt]] = {}
-        #: Attempts of a task that were started, and those of them that failed (not those that were killed).
+        #: Attempts started per task, and the failed ones among them (killed ones do not count as failed).
         self.tries: dict[tuple[bool, int], int] = {}
         self.failures: dict[tuple[bool, int], int] = {}
         self.killed: set[tuple[bool, int]] = set()
-        # Sums over attempts that ended well, by kind.
+        # Sums over successful attempts, by kind.
         self.time_sum = [0, 0]
         self.time_count = [0, 0]
-        #: Number, sum and sum of squares of the progress rates of attempts that were not killed.
+        #: By kind: number, sum and sum of squares of the progress rates of attempts that were not killed.
         self.rates = [[0, 0.0, 0.0], [0, 0.0, 0.0]]
         self.active = True
         self.master: Attempt | None = None
-        # Delay scheduling (the Fair Scheduler's JobInfo).
+        # State of delay scheduling (JobInfo in the Fair Scheduler).
         self.waited_ms = 0
         self.skipped = False
         self.last_level = NODE
@@ -122,16 +122,16 @@ class Job:
 
     @property
     def reduces_ready(self) -> bool:
-        """Whether slow-start lets its reduces begin."""
+        """Whether slow-start lets its reduces start."""
         return self.maps_done >= self.slow_start_maps
 
     @property
     def reduces_waiting(self) -> int:
-        """Reduces that could start now."""
+        """The number of reduces that could start now."""
         return len(self.pending_reduces) + len(self.failed_reduces) if self.reduces_ready else 0
 
     def local_map(self, node: int) -> bool:
-        """Whether a map waits whose block lies on the node."""
+        """Return whether a map waits whose block is on the node."""
         found = self.by_node.get(node)
         if not found:
             return False
@@ -140,7 +140,7 @@ class Job:
         return bool(found)
 
     def take_local(self, node: Node) -> int | None:
-        """A waiting map whose block lies on the node."""
+        """Take a waiting map whose block is on the node, or return None."""
         if not self.local_map(node.index):
             return None
         task = self.by_node[node.index].pop()
@@ -149,7 +149,10 @@ class Job:
         return task
 
     def take_map(self, node: Node, level: int) -> tuple[int, int] | None:
-        """A waiting map for the node, no farther than `level`: (task, locality), or None. Failed ones come first."""
+        """Take a waiting map for the node at a distance of at most `level`, failed ones first.
+
+        Returns (task, locality), or None. Failed maps are taken at any distance.
+        """
         if self.failed_maps:
             task = self.failed_maps.popleft()
             return task, self.locality(task, node)
@@ -171,14 +174,18 @@ class Job:
         return None
 
     def locality(self, task: int, node: Node) -> int:
-        """How far the task's block is from the node."""
+        """Return the locality level of a task on the node."""
         if node.index in self.blocks[task] or not self.blocks[task]:
             return NODE
         return RACK if any(self.racks[found] == node.rack for found in self.blocks[task]) else ANY
 
 
 def place_blocks(job: SlotJob, cluster: SlotCluster, draw: random.Random) -> list[tuple[int, ...]]:
-    """Nodes of each map's block by HDFS' rule: anywhere, on another rack, beside the second, then anywhere."""
+    """Return the nodes of each map's block, drawn by HDFS' rule.
+
+    The first replica is on any node, the second on another rack, the third on the second's rack, and others on any
+    node.
+    """
     nodes = range(len(cluster.nodes))
     racks = [node.rack for node in cluster.nodes]
     found = []
