@@ -73,6 +73,14 @@ def test_an_rm_that_begins_anew_in_quiet_and_final_figures_that_fall_violate_not
     assert done >= schedule.OF_SIXTH, sorted(schedule.OF_SIXTH - done)
 
 
+def test_preemption_that_is_switched_on_and_off_violates_nothing() -> None:
+    """The seventh regime; seeds in which the ratio that bounds weights did not hold beside preemption among them."""
+    histories = [world.live(regime.SEVENTH + at) for at in (1, 2, 14, 25, 37)]
+    assert violated(histories) == []
+    done = {kind for one in histories for kind in one.faults}
+    assert done >= schedule.OF_SEVENTH
+
+
 def test_a_moved_queue_is_below_another_parent_with_what_it_had() -> None:
     before = b"""<allocations>
   <queue name="q0">
@@ -96,7 +104,7 @@ def test_seeds_of_before_draw_nothing_of_the_second_regime() -> None:
         assert not plan.second
         drawn = faults.drawn(random.Random(f"{seed} faults"), [(4.0, 74.0)], plan)
         assert not {fault.kind for fault in drawn} & (
-            schedule.OF_SECOND | schedule.OF_THIRD | schedule.OF_FOURTH | schedule.OF_SIXTH
+            schedule.OF_SECOND | schedule.OF_THIRD | schedule.OF_FOURTH | schedule.OF_SIXTH | schedule.OF_SEVENTH
         )
 
 

@@ -135,9 +135,8 @@ def planned_seventh(plan: Plan, rng: random.Random) -> Plan:
         ad_hoc="scale",
         lease_s=0.0 if store else plan.settings.lease_s,
         guards=Guards(),
-        write_threshold=rng.choice((0.0, 0.0, 0.2)),
     )
-    return replace(
+    plan = replace(
         plan,
         policy="ltrf",
         sets={"horizon_s": rng.choice(("100", "600"))},
@@ -151,6 +150,7 @@ def planned_seventh(plan: Plan, rng: random.Random) -> Plan:
         seventh=True,
         preempts=rng.random() < 0.5,
     )
+    return replace(plan, settings=replace(settings, write_threshold=rng.choice((0.0, 0.0, 0.2))))
 
 
 # --- the administrator ---
