@@ -1,1 +1,1 @@
-"""``yarnfair bench``: the performance figures of this machine, beside a calibration loop."""
+"""``yarnfair bench``: performance measurements of this machine, compared with a calibration loop."""

@@ -1,6 +1,6 @@
-"""What the engine's speed is held against: a fixed compiled loop, run right before and after each stretch.
+"""The reference for the engine's speed: a fixed compiled loop that runs right before and after each measured stretch.
 
-A virtual machine's speed changes within a second. No measurement of the engine lives here.
+The speed of a virtual machine changes within a second. This module does not measure the engine itself.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 
 class Calibration:
-    """Steps a second of a fixed compiled loop (a hash, a dependent access, a branch), on a table of so many KiB.
+    """A fixed compiled loop (a hash, a dependent memory access, a branch) on a table of ``kib`` KiB.
 
-    Two tables: 8 MiB lie in a cache that all cores share, neighbours of a virtual machine too, so that their work
-    changes the figure up to sixfold; 256 KiB lie in the core's own.
+    Two table sizes are used. 8 MiB are in a cache shared by all cores, also by other virtual machines, whose work
+    changes the loop's speed by a factor of up to six. 256 KiB fit into the core's own cache.
     """
 
     def __init__(self, kib: int) -> None:
@@ -29,24 +29,24 @@ class Calibration:
         calibration_loop(self._table, len(self._table))
 
     def steps_per_s(self, steps: int = 1_000_000) -> float:
-        """Once, now."""
+        """Run the loop once now and return its steps per second."""
         began = process_time()
         self._loop(self._table, steps)
         return steps / (process_time() - began)
 
 
-#: The tables of the two loops, KiB: `calibration_ratio`, `core_ratio`.
+#: Table sizes of the two loops in KiB, for `calibration_ratio` and `core_ratio`.
 SHARED, CORE = 8192, 256
 
 
 def calibrate() -> float:
-    """Steps a second of the loop on 256 KiB, the best of three."""
+    """Return the steps per second of the loop on 256 KiB, the best of three runs."""
     loop = Calibration(CORE)
     return max(loop.steps_per_s(20_000_000) for _ in range(3))
 
 
 def ratios(rates: list[float], steps: Mapping[str, list[float]]) -> dict[str, Any]:
-    """Events for each step of the loops that ran right before and after each stretch: the median, and the quartiles."""
+    """Return the median and quartiles of events per step of the loops that ran right before and after each stretch."""
     found: dict[str, Any] = {}
     for name, speeds in steps.items():
         beside = [2 / (1 / before + 1 / after) for before, after in pairwise(speeds)]

@@ -1,4 +1,4 @@
-"""What one decision of a policy and one tick of the control core cost, by the number of queues."""
+"""Measures the cost of one decision of a policy and of one tick of the control core by the number of queues."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from harness.policies.base import CountedLedger
 from harness.policies.registry import make_policy
 from harness.policies.weights import use_compiled
 
-#: Of the looks of `measure_control`, so many are timed together.
+#: Number of polls in `measure_control` that are timed together.
 _TOGETHER = 10
 
 
 def measure_decisions(policies: tuple[str, ...], sizes: tuple[int, ...]) -> dict[str, list[dict[str, float]]]:
-    """Milliseconds a plan, by the number of leaf queues (in groups of ten, all of them demanding)."""
+    """Return the milliseconds per plan by number of leaf queues.
+
+    Leaves are in groups of ten, and all of them demand.
+    """
     found: dict[str, list[dict[str, float]]] = {}
     for name in policies:
         rows = []
@@ -63,9 +66,11 @@ def measure_decisions(policies: tuple[str, ...], sizes: tuple[int, ...]) -> dict
 
 
 def _looks(size: int, count: int) -> list[Observed]:
-    """So many looks a second apart at leaves in groups of 32 of which every one's figures change each time.
+    """Return `count` observations, one second apart, of `size` leaves in groups of 32.
 
-    Three in four wait for containers, one in fifty of them for longer than T_wait.
+    Usage of every leaf changes each time.
+
+    Three in four leaves wait for containers, and one in fifty leaves has started no task for longer than T_wait.
     """
     parents = {"root": None, **{f"root.g{i:04}": "root" for i in range((size + 31) // 32)}}
     used = [(0, 0)] * size
@@ -97,7 +102,7 @@ def _looks(size: int, count: int) -> list[Observed]:
 
 
 def measure_control(policies: tuple[str, ...], sizes: tuple[int, ...]) -> dict[str, list[dict[str, float]]]:
-    """Milliseconds a tick of the control core in a simulation (accounts, plan, comparison), by the leaf queues."""
+    """Return the milliseconds per tick of the control core (accounts, plan, comparison) by number of leaf queues."""
     use_compiled()
     found: dict[str, list[dict[str, float]]] = {name: [] for name in policies}
     for size in sizes:
@@ -110,7 +115,7 @@ def measure_control(policies: tuple[str, ...], sizes: tuple[int, ...]) -> dict[s
                 for look in looks[at : at + _TOGETHER]:
                     core.handle(look)
                     core.handle(Actuated(look.snapshot.time_s))
-                if at:  # the first ones compile what is not, and make what is kept
+                if at:  # the first ones compile functions and build caches
                     best = min(best, (time.process_time() - began) / _TOGETHER)
             found[name].append({"queues": size, "ms": round(best * 1000, 4)})
     return found

@@ -1,7 +1,7 @@
-"""The performance figures of one machine: the engine under load, a day of Facebook, growth, decisions of policies.
+"""The performance measurements of one machine: the engine under load, a day of Facebook, growth, decisions of policies.
 
-Each measurement runs in a process of its own, so that its peak memory is its own. docs/reference/bench.md says what is
-measured and how. The engine that is timed here is the one that the oracle compares.
+Each measurement runs in its own process, so that its peak memory is its own. docs/reference/bench.md describes the
+measurements. The timed engine is the one that is compared with the oracle.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.base import LedgerView, Policy
 from harness.policies.weights import use_compiled
 
-#: Every feature of the scheduler that costs something: weights, levels, minimum and maximum shares, limits of
-#: applications, fifo and fair leaves, preemption, and jobs whose containers are large enough for reservations.
+#: A configuration with all costly features of the Fair Scheduler: weights, levels, minimum and maximum shares, limits
+#: on applications, fifo and fair leaves, preemption, and jobs with containers large enough for reservations.
 LOADED = """<allocations>
   <queue name="a"><weight>2.0</weight><minResources>65536 mb, 32 vcores</minResources></queue>
   <queue name="b"><schedulingPolicy>fifo</schedulingPolicy><maxAMShare>0.6</maxAMShare></queue>
@@ -55,18 +55,21 @@ _YEAR_S = 365 * 86_400.0
 FOUR = '<allocations><queue name="a"/><queue name="b"/><queue name="c"/><queue name="d"/></allocations>'
 FOUR_LEAVES = ("root.a", "root.b", "root.c", "root.d")
 ONE = Resource(1024, 1)
-#: Mean work of a task in the measurements, seconds.
+#: Mean work of a task in the measurements, s.
 TASK_S = 20.0
 TASKS = Duration("lognormal", mu=math.log(TASK_S) - 0.125, sigma=0.5)
 
 
 class ByUsage(Policy):
-    """A user's policy, for measuring what that costs: least allocated memory per entitlement first."""
+    """A policy as a user would write it, to measure its cost.
+
+    The least allocated memory per entitlement comes first.
+    """
 
     name = "bench-by-usage"
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        """Order queues by this policy's keys, ignoring the tree; weights stay as they are."""
+        """Return a plan that orders leaves by this policy's keys, ignoring the tree, and leaves weights unchanged."""
         return Plan(order=Order(measure="keys", flat=True))
 
     def key(self, queue: QueueView, counted: float, snapshot: Snapshot) -> float:
@@ -75,7 +78,7 @@ class ByUsage(Policy):
 
 
 def peak_mb() -> float:
-    """Largest resident set of this process so far, MiB."""
+    """Return the largest resident set of this process so far, MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
 
 
@@ -83,7 +86,7 @@ def peak_mb() -> float:
 
 
 def engine_load(policy: Policy | None, nodes: int, seconds: float, applications: int = 160) -> Any:
-    """Applications that never run out of work, 16 containers a node, everything switched on."""
+    """Return a simulation of applications with unlimited work, 16 containers per node, and all features of `LOADED`."""
     from harness.sim.setup import SimSetup
     from harness.yarn.fair.parse import parse_allocations
 
@@ -104,7 +107,7 @@ def engine_load(policy: Policy | None, nodes: int, seconds: float, applications:
     )
 
 
-#: The Capacity Scheduler's features that cost something, beside the tree's weights, levels and maxima.
+#: The costly features of the Capacity Scheduler besides the weights, levels and maxima of the tree.
 LOADED_CAPACITY = {
     "root.ordering-policy": "priority-utilization",
     "root.a.priority": "1",
@@ -115,7 +118,7 @@ LOADED_CAPACITY = {
 
 
 def _capacity_load(queues: int, nodes: int, seconds: float) -> Any:
-    """The same load on the Capacity Scheduler; more than four queues stand beside each other, with a job in each."""
+    """Return the same load on the Capacity Scheduler. More than four queues are siblings with one job each."""
     from harness.yarn.fair.parse import parse_allocations
 
     setup = engine_load(None, nodes, seconds)
@@ -136,7 +139,10 @@ def _capacity_load(queues: int, nodes: int, seconds: float) -> Any:
 
 
 def _many_queues(setup: Any, queues: int) -> Any:
-    """The same load and features on so many leaves in groups of 32, a job in each (160 jobs' sizes in turn)."""
+    """Return the same load and features on `queues` leaves in groups of 32, with one job each.
+
+    The jobs' container sizes repeat after 160 jobs.
+    """
     from harness.yarn.fair.parse import parse_allocations
 
     def leaf(i: int) -> str:
@@ -164,17 +170,17 @@ def _many_queues(setup: Any, queues: int) -> Any:
     return replace(setup, allocations=parse_allocations(f"<allocations>{rows}{tail}", source="bench"), jobs=jobs)
 
 
-#: So many stretches of a load are measured, each between two runs of the calibration loops.
+#: Number of measured stretches of a load, each between two runs of the calibration loops.
 _STRETCHES = 8
 
 
 def measure_engine(
     policy: str, nodes: int = 100, warm_s: float = 120.0, events: int = 1_000_000, applications: int = 160
 ) -> dict[str, Any]:
-    """Container starts and ends per second of processor time, once the cluster is full: the median of the stretches.
+    """Return the container starts and ends per second of processor time on a full cluster (median of the stretches).
 
-    A machine's speed changes within a second where others use it too: the calibration loops run between any two
-    stretches, and each stretch is compared with those beside it.
+    The speed of a machine that others use too changes within a second. The calibration loops therefore run between any
+    two stretches, and each stretch is compared with the loops next to it. Further fields: docs/reference/bench.md.
     """
     from harness.policies.registry import make_policy
     from harness.sim.simulate import Simulation
@@ -206,7 +212,7 @@ def measure_engine(
         for name, loop in loops.items():
             steps[name].append(loop.steps_per_s())
     began = time.process_time()
-    result = simulation.run()  # nothing is left to happen: a run's result is made once, for all stretches
+    result = simulation.run()  # the run is over; this makes the result once for all stretches
     each_s = (time.process_time() - began) / _STRETCHES
     rates = [done / (used + each_s) for done, used in took]
     root = result.samples.queues.index("root")
@@ -233,7 +239,7 @@ def measure_engine(
 
 
 def _day(repeat: int) -> Iterator[JobSpec]:
-    """The FB-2009 trace, once or day after day, its jobs in turn into four queues."""
+    """Yield the jobs of the FB-2009 trace on `repeat` successive days, assigned to four queues in turn."""
     from harness.traces.swim import read_swim, swim_jobs
 
     path = data_path("workloads", "facebook", "FB-2009_samples_24_times_1hr_1.tsv")
@@ -253,7 +259,7 @@ def _day(repeat: int) -> Iterator[JobSpec]:
 
 
 def day_nodes() -> int:
-    """Nodes of 4 containers that the day's tasks load by 90 % over the 24 hours."""
+    """Return the number of nodes of 4 containers that the day's tasks load to 90 % over 24 hours."""
     tasks = sum(stage.tasks for job in _day(1) for stage in job.stages)
     return math.ceil(tasks * TASK_S / 86400.0 / 0.9 / 4)
 
@@ -298,7 +304,7 @@ def _four(nodes: int, jobs: Iterator[JobSpec], policy: str, **more: Any) -> Any:
 
 
 def _warm() -> None:
-    """Whatever is compiled at first use, compiled."""
+    """Run small simulations so that everything that compiles at first use is compiled."""
     use_compiled()
     job = JobSpec("w", "root.a", "mapreduce", ONE, (Stage("map", 2, ONE, TASKS),))
     _run(_four(1, iter([job]), "ltrf", mode="outside", period_s=1.0))
@@ -306,7 +312,7 @@ def _warm() -> None:
 
 
 def measure_fb_day() -> dict[str, Any]:
-    """The whole day, LTRF from outside, a look at the cluster and a decision every virtual second."""
+    """Measure the whole day under LTRF on an unmodified scheduler, with a poll and a decision every virtual second."""
     _warm()
     before = peak_mb()
     figures = _run(_four(day_nodes(), _day(1), "ltrf", mode="outside", period_s=1.0))
@@ -315,13 +321,13 @@ def measure_fb_day() -> dict[str, Any]:
 
 
 def measure_days(days: int) -> dict[str, Any]:
-    """Day after day on the same cluster, LTRF in the scheduler."""
+    """Measure several such days on the same cluster, with LTRF in the scheduler."""
     _warm()
     return {"days": days, **_run(_four(day_nodes(), _day(days), "ltrf"))}
 
 
 def _steady(nodes: int, seconds: float) -> Iterator[JobSpec]:
-    """Jobs of 50 tasks on average, as many as load the nodes by some 90 %, evenly over the time."""
+    """Yield jobs of 50 tasks on average at equal intervals, which load the nodes to about 90 %."""
     per_job = 50
     gap = per_job * TASK_S / (nodes * 4 * 0.88)
     count = int(seconds / gap)
@@ -333,13 +339,13 @@ def _steady(nodes: int, seconds: float) -> Iterator[JobSpec]:
 
 
 def measure_nodes(nodes: int, seconds: float) -> dict[str, Any]:
-    """A steady load on so many nodes for so long, LTRF in the scheduler."""
+    """Measure a steady load on this many nodes for this many virtual seconds, with LTRF in the scheduler."""
     _warm()
     return {"days": round(seconds / 86400.0, 4), **_run(_four(nodes, _steady(nodes, seconds), "ltrf"))}
 
 
 def _rare() -> Iterator[JobSpec]:
-    """1,000 jobs of 100 tasks on average, at random times of a year."""
+    """Yield 1,000 jobs of 100 tasks on average at random times of a year."""
     rng = random.Random(1)
     times = sorted(rng.uniform(0.0, _YEAR_S) for _ in range(1000))
     for i, submit_s in enumerate(times):
@@ -348,13 +354,13 @@ def _rare() -> Iterator[JobSpec]:
 
 
 def measure_idle_year() -> dict[str, Any]:
-    """A year in which next to nothing happens, LTRF in the scheduler, a sample an hour."""
+    """Measure a year that is idle most of the time, with LTRF in the scheduler and one sample per hour."""
     _warm()
     setup = replace(_four(20, _rare(), "ltrf"), sample_s=3600.0, time_limit_s=2 * _YEAR_S)
     return {"days": 365, **_run(setup)}
 
 
-# --- all of it ---
+# --- all measurements ---
 
 _PARTS: dict[str, Callable[..., Any]] = {
     "calibrate": calibrate,
@@ -371,7 +377,7 @@ _PARTS: dict[str, Callable[..., Any]] = {
 
 
 def part(name: str) -> Callable[..., Any]:
-    """The function that measures one part, of the core or of an extension (`harness.base.extensions`)."""
+    """Return the function that makes one measurement, of the core or of an extension (`harness.base.extensions`)."""
     for extension in extensions():
         if name in extension.benchmarks:
             measured: Callable[..., Any] = load(extension.benchmarks[name])
@@ -379,12 +385,15 @@ def part(name: str) -> Callable[..., Any]:
     return _PARTS[name]
 
 
-#: Nodes and applications of the rows of `scale`; the first is what the others are compared with.
+#: Nodes and applications of the rows of `scale`; the others are compared with the first.
 SCALE = ((100, 160), (1000, 160), (10_000, 160), (1000, 10_000), (10_000, 10_000), (50_000, 10_000))
 
 
 def in_own_process(part: str, *args: Any, timeout_s: float) -> Any:
-    """One measurement in a new Python process; YarnfairError if it fails or takes too long."""
+    """Run one measurement in a new Python process and return its result.
+
+    Raises YarnfairError if it fails or takes too long.
+    """
     code = (
         "import json,sys; from harness.bench.run import part; "
         "print(json.dumps(part(sys.argv[1])(*json.loads(sys.argv[2]))))"
@@ -393,7 +402,10 @@ def in_own_process(part: str, *args: Any, timeout_s: float) -> Any:
 
 
 def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) -> dict[str, Any]:
-    """All figures (fields: docs/reference/bench.md), or the engine's alone. ``say`` is told what is being measured."""
+    """Return all figures (fields: docs/reference/bench.md), or only the engine's.
+
+    ``say`` gets the label of each measurement.
+    """
     began = time.perf_counter()
 
     def measure(label: str, part: str, *args: Any, timeout_s: float = 300.0) -> Any:
@@ -415,7 +427,7 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
     cost: dict[str, float] = {}
 
     def costs(cpu_s: Mapping[str, float]) -> None:
-        """CPU seconds, in millions of steps of the loop that is run now."""
+        """Convert CPU seconds to millions of steps of the calibration loop, which is run now."""
         steps = measure("calibration", "calibrate")
         cost.update({name: round(seconds * steps / 1e6, 3) for name, seconds in cpu_s.items()})
 
@@ -432,7 +444,7 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
     scale: dict[str, Any] = {}
     for nodes, applications in SCALE:
         label = f"scale: {nodes} nodes, {applications} applications"
-        # The nodes are full after 40 s; the largest would take long to do nothing new.
+        # The nodes are full after 40 s; warming the largest cluster for longer would only take time.
         warm_s = 120.0 if nodes < 50_000 else 40.0
         row = measure(label, "engine", "ltrf", nodes, warm_s, 1_000_000, applications)
         scale[f"nodes_{nodes}_applications_{applications}"] = {**row, "applications": applications}
@@ -460,7 +472,7 @@ def bench(full: bool, say: Callable[[str], None], *, engine_only: bool = False) 
         try:
             added[name] = measure(name, name, 60.0, timeout_s=240.0)
         except YarnfairError as error:
-            # The other figures stand without it.
+            # Keep the other figures if this one fails.
             say(f"{name}: none ({error.what})")
             added[name] = None
     return {

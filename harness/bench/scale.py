@@ -1,4 +1,4 @@
-"""What it costs to begin, to run many small simulations, and how much memory a large one takes."""
+"""Measures the cost of starting, of many small simulations, and the memory of a large simulation."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from typing import Any
 from harness.base.errors import YarnfairError
 from harness.base.ties import ending_with_us
 
-#: Cells that the workers run before anything is measured: they import, and load what is compiled.
+#: Number of cells that workers run before the measurement, to import modules and load compiled code.
 _BEFORE = 6
-#: Arrays of the scheduler (first) and of the world (second) that grow with nodes, with applications, with containers.
+#: Arrays of the scheduler (first) and of the world (second) whose size grows with nodes, applications or containers.
 _GROW = {
     "nodes": (("n",), ("nodes", "ring", "ring_ms")),
     "applications": (("a", "r", "heap"), ("jobs", "stages")),
@@ -27,7 +27,10 @@ _GROW = {
 
 
 def memory_of(simulation: Any, nodes: int) -> dict[str, float]:
-    """MiB of the state's arrays for each thousand nodes, applications, running containers; room to grow included."""
+    """Return the MiB of the state's arrays per thousand nodes, applications and running containers.
+
+    Reserved space is included.
+    """
     S, W = simulation.scheduler.S, simulation.world
     counts = {
         "nodes": nodes,
@@ -36,7 +39,7 @@ def memory_of(simulation: Any, nodes: int) -> dict[str, float]:
     }
     found = {}
     for what, (scheduler, world) in _GROW.items():
-        # The Capacity Scheduler has fewer of them.
+        # The Capacity Scheduler does not have all of them.
         own = sum(getattr(S, name).nbytes for name in scheduler if name in S.layout)
         size = own + sum(getattr(W, name).nbytes for name in world)
         found[what] = round(size / 2**20 / max(counts[what], 1) * 1000, 3)
@@ -46,7 +49,10 @@ def memory_of(simulation: Any, nodes: int) -> dict[str, float]:
 def in_python(
     what: str, *command: str, timeout_s: float | None = None, environment: Mapping[str, str] | None = None
 ) -> str:
-    """What a new Python process prints, which measures `what`; YarnfairError if it fails or takes too long."""
+    """Return the output of a new Python process that measures `what`.
+
+    Raises YarnfairError if it fails or takes too long.
+    """
     try:
         done = subprocess.run(
             [sys.executable, *command],
@@ -66,9 +72,9 @@ def in_python(
 
 
 def measure_first() -> dict[str, float]:
-    """Seconds until the command is imported, until an engine is compiled that nobody has compiled, and of a first run.
+    """Return the seconds to import the command, to compile an engine from scratch, and for a run of the demo.
 
-    In processes of their own: what a machine does after an installation, and what it does from then on.
+    Each runs in a new process. The figures show the cost right after an installation and from then on.
     """
 
     def timed(*command: str, **environment: str) -> tuple[float, float]:
@@ -81,12 +87,12 @@ def measure_first() -> dict[str, float]:
 
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
         _, imported = timed("-c", "import harness.cli")
-        # A folder of the user's own choice: nothing compiled is taken from elsewhere.
+        # A cache folder of its own, so that no existing compiled code is used.
         kept = str(Path(folder, "kept"))
         compile_ = "import harness.sim.simulate; from harness.sim.compiled import _compile_all as c; c('fair')"
         compiled = timed("-c", compile_, NUMBA_CACHE_DIR=kept)
         run = ("-m", "harness", "run", "demo", "--out", str(Path(folder, "out")))
-        timed(*run)  # whatever this machine has not compiled yet
+        timed(*run)  # compiles what this machine has not compiled yet
         ran = timed(*run)
     return {
         "import_cpu_s": round(imported, 3),
@@ -98,10 +104,9 @@ def measure_first() -> dict[str, float]:
 
 
 def measure_cells(cells: int = 1000) -> dict[str, Any]:
-    """Short simulations as cells of one campaign (ten seeds, policies, settings) on two workers that have run some.
+    """Measure short simulations as cells of one campaign (seeds, policies, settings) on two workers that are warm.
 
-    `own_s`: a cell's own time on its worker; `overhead_s`: what the workers wait for each cell; `busy`: the part of the
-    two workers' time that cells have.
+    Returns the fields of `occupancy` for worker processes and, if installed, for Dask.
     """
     found: dict[str, Any] = {"cells": cells, "workers": 2}
     places: dict[str, Callable[[], Any]] = {"processes": _processes, "dask": _dask}
@@ -120,7 +125,7 @@ def measure_cells(cells: int = 1000) -> dict[str, Any]:
 
 
 def occupancy(own_s: float, wall_s: float, cells: int, workers: int) -> dict[str, float]:
-    """Say how busy workers were with their cells.
+    """Return how busy workers were with their cells.
 
     Parameters
     ----------
@@ -136,8 +141,9 @@ def occupancy(own_s: float, wall_s: float, cells: int, workers: int) -> dict[str
     Returns
     -------
     dict of str to float
-        ``own_s`` and ``overhead_s`` (what the workers wait) for a cell, and ``busy``, the part of the workers' time
-        that cells have. Clocks of two processes differ a little: cells never have more than all of the time.
+        ``own_s`` is a cell's own time on its worker, ``overhead_s`` the time that workers wait per cell, and ``busy``
+        the fraction of the workers' time that cells use. ``busy`` is at most 1: the clocks of two processes differ a
+        little.
     """
     waited = max(workers * wall_s - own_s, 0.0)
     return {
@@ -155,7 +161,10 @@ def _processes() -> tuple[Any, Callable[[], None]]:
 
 
 def _dask() -> tuple[Any, Callable[[], None]] | None:
-    """A Dask cluster of two workers on this machine; None where Dask is not installed."""
+    """Return a Dask cluster of two workers on this machine and a function that stops it.
+
+    None if Dask is not installed.
+    """
     try:
         import dask
         import distributed
@@ -163,7 +172,7 @@ def _dask() -> tuple[Any, Callable[[], None]] | None:
         return None
     from harness.experiments.campaign.dask import Dask
 
-    # A machine that is busy with something else starts a worker's process later than Dask waits for it by itself.
+    # On a busy machine a worker's process may start later than Dask's default timeout allows.
     patience = {"distributed.comm.timeouts.connect": "120s", "distributed.comm.timeouts.tcp": "120s"}
     make: Any = distributed.LocalCluster
     with dask.config.set(patience):
@@ -178,9 +187,9 @@ def _dask() -> tuple[Any, Callable[[], None]] | None:
 
 
 def _run_cells(before: int, count: int, out: Path, executor: Any) -> tuple[float, float]:
-    """Measure `count` runs of the demo's load, 200 virtual seconds each, that follow the first `before` ones.
+    """Run `before` cells of 200 virtual seconds of the demo's load, then measure `count` more.
 
-    Returns the seconds that they took on their workers, summed, and the elapsed seconds of all of them.
+    Returns the sum of the seconds that these took on their workers, and their elapsed seconds.
     """
     from harness.base.documents import read_yaml
     from harness.experiments.campaign.clusters import Place

@@ -1,6 +1,6 @@
-"""Scenarios on paper: one module a family reads its YAML and plays it, exactly, under a policy.
+"""Scenarios on paper, solved exactly. One module per family of scenarios reads its YAML and runs it under a policy.
 
-A new family is an instance of `Family` that an extension names under ``scenarios`` (`harness.base.extensions`).
+An extension adds a family by naming an instance of `Family` under ``scenarios`` (`harness.base.extensions`).
 """
 
 from __future__ import annotations
@@ -18,18 +18,22 @@ from harness.policies.base import Policy
 
 
 class Answer(Protocol):
-    """Who gets what."""
+    """The answer of a scenario: what each queue, job or user gets."""
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``."""
+        """Return the answer for ``--json``."""
 
     def table(self) -> str:
-        """For people, within 80 columns where the names allow it."""
+        """Return the answer as text, within 80 columns if the names allow it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """``is_one``: whether a scenario with these fields is of the family. ``read`` gives what ``play`` takes."""
+    """A family of scenarios.
+
+    ``is_one`` returns whether a scenario with these fields belongs to the family. ``read`` returns the scenario that
+    ``play`` runs under a policy.
+    """
 
     is_one: Callable[[Fields], bool]
     read: Callable[[Fields], Any]
@@ -38,7 +42,10 @@ class Family:
 
 @cache
 def families() -> tuple[Family, ...]:
-    """All families, those of extensions first. The first that recognises a scenario reads it; the last takes any."""
+    """Return all families, those of extensions first.
+
+    The first that recognises a scenario reads it; the last accepts any.
+    """
     added = [load(place) for extension in extensions() for place in extension.scenarios]
     return (
         *added,
@@ -48,9 +55,9 @@ def families() -> tuple[Family, ...]:
 
 
 def play(text: str, source: str, policy: Policy) -> Answer:
-    """The scenario in a YAML text under a policy. ``source`` names the file in messages.
+    """Run the scenario in a YAML text under a policy. ``source`` is the name of the file in messages.
 
-    Raises InputError for whatever is wrong with the scenario, CallError where the policy has no rule for its family.
+    Raises InputError for an invalid scenario, CallError if the policy has no rule for the scenario's family.
     """
     top = read_top(text, source)
     family = next(family for family in families() if family.is_one(top))

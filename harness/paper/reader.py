@@ -1,7 +1,7 @@
-"""Reads a scenario's YAML, exactly and with the line of every mistake. What the fields mean: one module a family.
+"""Reader of scenario files: parses YAML with exact numbers, and reports each error with its line.
 
-Numbers are kept as the decimals that were written (fractions), so 0.1 is one tenth.
-The format: docs/reference/scenario.md.
+Numbers are kept as written, as fractions, so 0.1 is exactly one tenth. Each family's module defines the meaning of its
+fields. docs/reference/scenario.md describes the format.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ MAX_TEXT_BYTES = 20_000_000
 MAX_NODES = 2_000_000
 MAX_DEPTH = 60
 MAX_COUNT = 10**15
-#: Numbers other than 0 are between 10^-60 and 10^60: figures made of several of them are still floats.
+#: Numbers other than 0 must be between 10^-60 and 10^60, so that products of several of them are still finite floats.
 MAX_EXPONENT = 60
 
 
 class Reader:
-    """Makes fields of YAML nodes; every complaint has file and line."""
+    """Converts YAML nodes to `Fields`, and creates errors with file and line."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -39,8 +39,8 @@ class Reader:
         return InputError(what, where=self.source if node is None else self.where(node), hint=hint)
 
     def count(self, node: yaml.Node) -> None:
-        """Count a value; raise InputError when anchors expand to too many."""
-        # Anchors let a short text stand for an endless document.
+        """Count a value. Raises InputError if anchors expand to too many values."""
+        # With anchors a short text can expand to a huge document.
         self.nodes += 1
         if self.nodes > MAX_NODES:
             raise self.fail(node, f"more than {MAX_NODES:,} values once its anchors are expanded")
@@ -48,7 +48,10 @@ class Reader:
     def mapping(
         self, node: yaml.Node, what: str, known: Collection[str] | None = None, place: yaml.Node | None = None
     ) -> Fields:
-        """The fields of a mapping. ``known``: which there may be, else any; ``place``: see Fields. null is empty."""
+        """Return the fields of a mapping; a null is an empty mapping.
+
+        ``known`` are the allowed names (None: any). ``place`` is as in `Fields`. Raises InputError for anything else.
+        """
         self.count(node)
         if isinstance(node, yaml.ScalarNode) and node.tag == "tag:yaml.org,2002:null":
             return Fields(self, what, place, {})
@@ -71,9 +74,9 @@ class Reader:
 
 
 class Fields(Mapping[str, yaml.Node]):
-    """A mapping of a scenario: name -> value. Values are read by name; ``what`` is what a complaint calls them.
+    """A mapping in a scenario, from names to YAML nodes. ``what`` is its name in error messages.
 
-    ``place``: where it stands, for complaints about the whole of it; None for the scenario itself.
+    ``place`` is its position for errors on the whole mapping; None for the scenario itself.
     """
 
     def __init__(
@@ -91,19 +94,19 @@ class Fields(Mapping[str, yaml.Node]):
         return len(self.found)
 
     def fail(self, what: str, hint: str | None = None, *, at: str | None = None, key: str | None = None) -> InputError:
-        """A complaint about the value called `at`, about the name `key`, or about the whole mapping."""
+        """Return the error for the value of field `at`, for the name `key`, or for the whole mapping."""
         node = self[at] if at is not None else self.found[key][0] if key is not None else self.place
         return self.reader.fail(node, what, hint)
 
     def only(self, known: Collection[str], what: str | None = None) -> None:
-        """Raises InputError for a field that there is not."""
+        """Raise InputError for a field whose name is not in ``known``."""
         for name in self:
             if name not in known:
                 what, has = what or self.what, f"it has {', '.join(known)}"
                 raise self.fail(f"unknown field {shown(name)} of {what}", has, key=name)
 
     def needs(self, names: Collection[str], hint: str | None = None) -> None:
-        """Raises InputError for the first of these fields that it lacks."""
+        """Raise InputError for the first of these fields that is missing."""
         for name in names:
             if name not in self:
                 raise self.fail(f"{self.what} has no {name}" if self.place else f"has no {name}", hint)
@@ -113,27 +116,27 @@ class Fields(Mapping[str, yaml.Node]):
         return self.reader.mapping(self[name], what or name, known, self.found[name][0])
 
     def some(self, name: str, what: str | None = None) -> Fields:
-        """A mapping of at least one of what there is."""
+        """Return a field that is a mapping and not empty. Raises InputError."""
         found = self.mapping(name)
         if not found:
             raise self.fail(f"no {what or name}", "name at least one", at=name)
         return found
 
     def queue(self, name: str, known: Collection[str]) -> Fields:
-        """The fields of the queue called `name`."""
+        """Return the fields of the queue `name`. Raises InputError for an invalid name."""
         if not name or "." in name:
             raise self.fail(f"{shown(name)} is not a queue name", "a name is not empty and has no dot", key=name)
         return self.mapping(name, f"queue {shown(name)}", known)
 
     def items_of(self, name: str, what: str, hint: str) -> list[yaml.Node]:
-        """What is in a list."""
+        """Return the items of a list. Raises InputError if the field is not a list."""
         self.reader.count(self[name])
         if not isinstance(self[name], yaml.SequenceNode):
             raise self.fail(f"{what} is not a list", hint, at=name)
         return list(self[name].value)
 
     def weight(self, name: str) -> Fraction:
-        """The ``weight`` of a queue or job called `name`: above 0, 1 where none is written."""
+        """Return the ``weight`` of the queue or job `name`, which is above 0; 1 if it is absent."""
         if "weight" not in self:
             return Fraction(1)
         return self.above_zero("weight", f"the weight of {shown(name)}", "weights are above 0")
@@ -154,15 +157,15 @@ class Fields(Mapping[str, yaml.Node]):
         most: int = 10**MAX_EXPONENT,
         other: int = 0,
     ) -> Fraction:
-        """A number exactly as written: 0 or of a size between 10^-60 and 10^60, between `least` and `most`.
+        """Return a number exactly as written, or ``other`` if the field is absent.
 
-        ``other``: where none is written. InputError for anything else.
+        Raises InputError unless it is between `least` and `most`, and is 0 or has a size from 10^-60 to 10^60.
         """
         if name not in self:
             return Fraction(other)
         node, what = self[name], what or name
         self.reader.count(node)
-        # Unquoted: YAML 1.1 takes 1e-3 for a text, people do not.
+        # Parse the unquoted text, because YAML 1.1 takes 1e-3 for a string.
         value = read_decimal(node.value) if isinstance(node, yaml.ScalarNode) and not node.style else None
         if value is None:
             text = node.value if isinstance(node, yaml.ScalarNode) else "a list or mapping"
@@ -176,7 +179,7 @@ class Fields(Mapping[str, yaml.Node]):
         return value
 
     def whole(self, name: str, what: str | None = None, *, least: int, most: int = MAX_COUNT, other: int = 0) -> int:
-        """A whole number between `least` and `most`, ``other`` where none is written."""
+        """Return a whole number between `least` and `most`, or ``other`` if the field is absent. Raises InputError."""
         value, what = self.number(name, what, other=other), what or name
         if value.denominator != 1 or not least <= value <= most:
             which = f"from {least} to {most:,}" if most < MAX_COUNT else f"of at least {least}"
@@ -185,13 +188,13 @@ class Fields(Mapping[str, yaml.Node]):
 
 
 def shown(text: str) -> str:
-    """A user's text for a message: quoted, on one line, not longer than 60 characters."""
+    """Return a user's text for a message: quoted, on one line, at most 60 characters."""
     text = "".join(c if c.isprintable() else "?" for c in text)
     return repr(text if len(text) <= 60 else text[:57] + "...")
 
 
 def read_top(text: str, source: str) -> Fields:
-    """The fields of a scenario of any kind. InputError if the text is no YAML mapping."""
+    """Parse a scenario of any family and return its fields. Raises InputError if the text is no YAML mapping."""
     reader = Reader(source)
     top = reader.mapping(_compose(text, reader), "the scenario")
     if not top:
@@ -204,7 +207,7 @@ def _compose(text: str, reader: Reader) -> yaml.Node:
         raise reader.fail(None, f"is longer than {MAX_TEXT_BYTES:,} characters")
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        # The parser keeps its own stack, the composer uses the machine's: depth is looked at before it composes.
+        # Check the depth before composing: the composer recurses on the C stack, the parser does not.
         depth = 0
         for event in yaml.parse(text, Loader=loader):
             if isinstance(event, yaml.CollectionStartEvent):

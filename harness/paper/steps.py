@@ -1,6 +1,6 @@
-"""Scenarios of steps: unit tasks that arrive step by step. Their YAML, the tree of queues, and the answer.
+"""Scenarios of steps: unit tasks that arrive step by step. Reads their YAML and the queue tree, and formats the answer.
 
-Who gets which unit: harness.paper.units. The format: docs/reference/scenario.md.
+harness.paper.units decides which queue gets each unit. docs/reference/scenario.md describes the format.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from harness.base.sums import plain
 from harness.paper.reader import Fields, read_top, shown
 
 MAX_DEPTH = 60
-#: Columns of a terminal.
+#: Width of a terminal, columns.
 WIDTH = 80
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioQueue:
-    """A queue of a scenario: its name, entitlement, and children (none: a leaf)."""
+    """A queue of a scenario: its name, entitlement, and children (empty for a leaf)."""
 
     name: str
     weight: Fraction
@@ -37,9 +37,12 @@ class ScenarioQueue:
 
 @dataclass(frozen=True, slots=True)
 class StepsScenario:
-    """Unit tasks of one step: ``arrivals[t]`` are the new tasks of step t + 1 by leaf name.
+    """A scenario of tasks that take one unit for one step.
 
-    ``capacity`` is units a step. ``steps`` None: until everything has been served.
+    ``arrivals[t]`` has the new tasks of step t + 1 by leaf name.
+
+    ``capacity`` is the number of units per step. ``steps`` is the number of steps; None: until all tasks have been
+    served.
     """
 
     capacity: int
@@ -50,7 +53,7 @@ class StepsScenario:
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
-    """What each leaf got: units per step (zeros too), totals, and counted accumulated resources at the end."""
+    """The answer: each leaf's units per step (including zeros), total units, and counted resources at the end."""
 
     policy: str
     steps: list[dict[str, int]]
@@ -58,12 +61,15 @@ class Allocation:
     counted: dict[str, Fraction]
 
     def document(self) -> dict[str, object]:
-        """For ``--json``: whole counts as integers, others as floats."""
+        """Return the answer for ``--json``, with whole counts as integers and others as floats."""
         counted = {leaf: plain(c) for leaf, c in self.counted.items()}
         return {"policy": self.policy, "steps": self.steps, "totals": self.totals, "counted": counted}
 
     def table(self) -> str:
-        """Steps down, leaves across, in blocks that fit 80 columns; totals and counted below."""
+        """Return the answer as text.
+
+        One line per step and one column per leaf, in blocks of 80 columns, then totals and counts.
+        """
         rows: list[tuple[str, dict[str, str]]] = [
             (str(number), {leaf: str(units) for leaf, units in step.items()})
             for number, step in enumerate(self.steps, start=1)
@@ -94,12 +100,12 @@ class Allocation:
 
 
 def read_scenario(text: str, source: str) -> StepsScenario:
-    """The scenario in a YAML text. ``source`` names the file in messages. InputError for whatever is wrong with it."""
+    """Read the scenario in a YAML text. ``source`` is the file's name in messages. Raises InputError."""
     return read_steps(read_top(text, source))
 
 
 def read_steps(top: Fields) -> StepsScenario:
-    """A scenario of steps from its fields."""
+    """Read a scenario of steps from its fields. Raises InputError."""
     top.only(("capacity", "queues", "arrivals", "steps", "description"), "a scenario of steps")
     top.needs(("capacity", "queues", "arrivals"), "a scenario of steps has capacity, queues and arrivals")
     if isinstance(top["capacity"], yaml.MappingNode):
@@ -133,7 +139,7 @@ def _queues(queues: Fields, above: tuple[yaml.Node, ...]) -> tuple[ScenarioQueue
             if not children:
                 raise fields.fail(f"{shown(name)} has no children", "drop the field or fill it", key="children")
         found.append(ScenarioQueue(name, fields.weight(name), children))
-    # Ties are broken by name in byte order, at each level.
+    # Sort queues by the bytes of their names at each level; ties are broken in this order.
     return tuple(sorted(found, key=lambda queue: queue.name.encode()))
 
 

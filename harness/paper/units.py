@@ -1,7 +1,7 @@
-"""A scenario under a policy, on paper: unit by unit, in exact arithmetic, by the order that the policy's plan gives.
+"""Runs a scenario of steps under a policy: unit by unit, in exact arithmetic, in the order of the policy's plan.
 
-The rule that the simulator's engine evaluates at each allocation is evaluated here at each unit, slowly and exactly.
-Tasks last one step, so assumed execution times (``quantum_s``) change nothing on paper.
+The rule that the simulator evaluates at each allocation is evaluated here for each unit, slowly and exactly. Tasks last
+one step, so assumed execution times (``quantum_s``) have no effect on paper.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from harness.policies.capabilities import MeasuringPolicy
 from harness.policies.tree import Tree, entitled_tree
 from harness.policies.weights import Basis, leaf_parts, long_term_shares
 
-#: A runaway scenario ends with an error, in about a minute at most: UNIT_LOOKS a unit and one for each queue that
-#: is compared, and steps.
+#: Limit on comparisons, reached after about a minute: each unit counts UNIT_LOOKS plus one for each queue compared. A
+#: scenario beyond it is an error.
 MAX_LOOKS = 20_000_000
 UNIT_LOOKS = 10
 
-#: Whole numbers where nothing needs fractions (they are ten times quicker), fractions elsewhere. Never a float.
+#: Exact numbers, never floats: integers where no fractions are needed (they are ten times faster), fractions elsewhere.
 Exact = Fraction | int
 MAX_STEPS = 1_000_000
 
@@ -39,31 +39,31 @@ class _Leaf:
     name: str
     path: str
     queue: int  # index in the tree
-    path_up: tuple[int, ...]  # itself and all above it
+    path_up: tuple[int, ...]  # the queue and its ancestors
     weight: Fraction
-    share: Fraction  # S_i, units a step, eq. (2)
+    share: Fraction  # S_i, units per step, eq. (2)
     backlog: int = 0
-    given: int = 0  # units in this step
+    given: int = 0  # units in the current step
     total: int = 0
     counted: Exact = 0
-    arrived: bool = False  # in this round
+    arrived: bool = False  # in the current round
     last_unit: int = 0  # step of its last unit (0: none yet)
-    backlog_since: int = 0  # step at which its present backlog began
-    #: [step, tasks] not yet served, oldest first.
+    backlog_since: int = 0  # step at which its current backlog began
+    #: [step, tasks] that wait, oldest first.
     waiting: deque[list[int]] = field(default_factory=deque)
-    at_start: Exact | float = 0  # counted, when this step began
+    at_start: Exact | float = 0  # counted when this step began
     in_step: Exact = 0  # counted in this step
-    past: deque[Exact] = field(default_factory=deque)  # counted in the steps before it that a sliding window may hold
+    past: deque[Exact] = field(default_factory=deque)  # counted per earlier step within the sliding window
 
 
 class _Paper:
-    """The state of a scenario between units."""
+    """The state of a scenario between two units."""
 
     def __init__(self, scenario: StepsScenario, policy: Policy) -> None:
         self.scenario, self.policy = scenario, policy
         self.capacity = scenario.capacity
         self.views = _views(scenario)
-        # Tasks last one step: that is the mean task length from the beginning, and the order stays the same throughout.
+        # Tasks last one step, so the mean task length is known from the beginning, and the order never changes.
         plan = checked_plan(policy, self._snapshot(0), CountedLedger())
         self.order: Order = plan.order
         self.tree: Tree = entitled_tree(self._snapshot(0), self.order.ledger.shares)
@@ -73,7 +73,7 @@ class _Paper:
             path, weight = self.tree.names[q], Fraction(self.tree.entitlement[q])
             share = self.capacity * weight / leaf_weights
             self.leaves.append(_Leaf(path.rpartition(".")[2], path, q, (*self.tree.path(q), 0), weight, share))
-        # Flat comparisons break ties by the leaf's own name.
+        # Flat comparisons break ties by the name of the leaf.
         self.leaves.sort(key=lambda leaf: leaf.name.encode())
         self.leaf_at = {leaf.queue: leaf for leaf in self.leaves}
         self.caps = {
@@ -85,22 +85,22 @@ class _Paper:
         self.half_life = self.order.ledger.half_life_s
         self.window = self._window()
         self.fades = self.half_life is not None or self.window is not None
-        #: What a unit adds to what is counted: less than 1 where it fades already within its step.
+        #: Amount that one unit adds to the counted resources; below 1 if it decays already within its step.
         self.unit: Exact | float = 1
         if self.half_life is not None:
             self.unit = (1.0 - half_life_factor(1.0, self.half_life)) * self.half_life / LN2
         t_wait = self.order.t_wait_s
-        self.t_wait: Fraction | None = None  # None: nobody is ever starved
+        self.t_wait: Fraction | None = None  # None: starvation is not checked
         if t_wait is not None and t_wait != math.inf:
             self.t_wait = policy.exact.get("t_wait", _exactly(t_wait))
         self.horizon: Fraction | float = self.order.horizon_s
         if 0 < self.order.horizon_s < math.inf:
             self.horizon = policy.exact.get("horizon_s", _exactly(self.order.horizon_s))
-        # Keys are u / w. Comparing u * scale with scale = c / w, whole numbers, is the same and much quicker.
+        # Keys are u / w. Comparing u times the integer c / w gives the same order and is much faster.
         self.key_scale = _key_scales(self.tree)
-        self.used: list[Exact] = [0] * len(self.tree.names)  # counted, by queue, parents too
-        self.units: list[int] = [0] * len(self.tree.names)  # of this step
-        self.demanding: list[int] = [0] * len(self.tree.names)  # demanding leaves below (or the leaf itself)
+        self.used: list[Exact] = [0] * len(self.tree.names)  # counted per queue, parents included
+        self.units: list[int] = [0] * len(self.tree.names)  # units of the current step per queue
+        self.demanding: list[int] = [0] * len(self.tree.names)  # demanding leaves below each queue, or 1
         self.fills: list[Fraction] = []
         self.step = 0
         self.looks = 0
@@ -161,7 +161,7 @@ class _Paper:
         return window
 
     def _fade(self) -> None:
-        """Let what is counted fade until the end of this step, as if it were over (harness.ledger.decay)."""
+        """Decay all counted resources to the end of this step (harness.ledger.decay)."""
         amounts: list[Exact | float] = []
         for leaf in self.leaves:
             leaf.at_start = leaf.counted
@@ -186,7 +186,10 @@ class _Paper:
             leaf.in_step = 0
 
     def _arrive(self) -> None:
-        """Pseudo accumulated resources (thesis eq. 5.16), fixed at the round arrival: see harness.ledger.ledger."""
+        """Add pseudo accumulated resources at the first arrival in a round (thesis eq.
+
+        5.16); see harness.ledger.ledger.
+        """
         active = [leaf for leaf in self.leaves if leaf.backlog]
         highest = max((Fraction(leaf.counted) / leaf.weight for leaf in active if leaf.arrived), default=Fraction(0))
         for leaf in active:
@@ -199,7 +202,8 @@ class _Paper:
         if self.discount == 1:
             amount: Exact = 1
         else:
-            # Pro rata inside a unit: of the unit from g to g + 1 the part above S_i is counted at the discount (5.7).
+            # Pro rata within a unit: of the unit from g to g + 1, the part above S_i is counted with the discount
+            # (5.7).
             above = min(max(leaf.given + 1 - leaf.share, Fraction(0)), Fraction(1))
             amount = 1 - above + above * self.discount
         if self.half_life is not None:
@@ -227,12 +231,12 @@ class _Paper:
         for queue in leaf.path_up:
             self.demanding[queue] += change
 
-    # --- who is next: one chooser per measure of harness.model.plan.Order ---
+    # --- who is next: one function per measure of harness.model.plan.Order ---
 
     def _chooser(self) -> Callable[[], _Leaf | None]:
         order = self.order
         if self.caps:
-            for leaf in self.leaves:  # capped in the last step, and demanding again
+            for leaf in self.leaves:  # leaves at their cap in the last step demand again
                 wants = leaf.backlog > 0 and self.caps.get(leaf.queue, 1) > 0
                 self._demand(leaf, int(wants) - self.demanding[leaf.queue])
         if order.measure == "arrival":
@@ -255,7 +259,10 @@ class _Paper:
         return self.units[queue] * self.key_scale[queue]
 
     def _fill_key(self, queue: int) -> tuple[int, Fraction]:
-        """Units of this step over what the filling gives; queues that it gives nothing come last, by entitlement."""
+        """Return the units of this step over the filling's share.
+
+        Queues with a share of 0 come last, by entitlement.
+        """
         part = self.fills[queue]
         return (0, self.units[queue] / part) if part else (1, Fraction(self.units[queue] * self.key_scale[queue]))
 
@@ -270,7 +277,7 @@ class _Paper:
     def _flat(self, key: Callable[[int], object]) -> _Leaf | None:
         self._look(len(self.leaves))
         candidates = [leaf for leaf in self.leaves if self.demanding[leaf.queue]]
-        # min keeps the first of equals: leaves are in byte order of their names.
+        # min returns the first of equal leaves, and leaves are in byte order of their names.
         return min(candidates, key=lambda leaf: key(leaf.queue)) if candidates else None  # type: ignore[arg-type,return-value]
 
     def _by_level(self, key: Callable[[int], object]) -> _Leaf | None:
@@ -284,7 +291,10 @@ class _Paper:
         return self.leaf_at[queue]
 
     def _starved(self) -> _Leaf | None:
-        """H-LTRF (LTYARN Algorithm 2, with >=): the demanding leaf with the smallest counted / weight, if it waited."""
+        """H-LTRF (LTYARN Algorithm 2, with >=).
+
+        Return the demanding leaf with the smallest counted / weight if it is starved.
+        """
         leaf = self._flat(self._counted_key)
         assert self.t_wait is not None
         if leaf is not None and self.step - max(leaf.last_unit, leaf.backlog_since) >= self.t_wait:
@@ -301,7 +311,8 @@ class _Paper:
         if not self.demanding[0]:
             return None
         if self.fades:
-            # What others sample every interval they see as it was when the step began.
+            # Other engines sample decaying measures at intervals, so the policy sees the amounts from the beginning of
+            # the step.
             ledger = CountedLedger({leaf.path: float(leaf.at_start) for leaf in self.leaves})
             snapshot = replace(self._snapshot(self.step), time_s=self.step - 1.0)
         else:
@@ -317,7 +328,7 @@ class _Paper:
     # --- what the policy sees ---
 
     def _snapshot(self, step: int) -> Snapshot:
-        """Units stand for MiB and vcores, steps for seconds."""
+        """Return the state for the policy. Units represent MiB and vcores, steps represent seconds."""
         queues: dict[str, QueueView] = dict(self.views)
         if step:
             for leaf in self.leaves:
@@ -339,10 +350,10 @@ class _Paper:
 
 
 def allocate(scenario: StepsScenario, policy: Policy) -> Allocation:
-    """The scenario under the policy.
+    """Run the scenario under the policy and return the answer.
 
-    Raises InputError where it would never end (a backlog that is never served) or take too long, CallError where the
-    policy's settings make no sense on paper.
+    Raises InputError if it would never end (a backlog that is never served) or take too long, CallError if a setting of
+    the policy makes no sense on paper.
     """
     paper = _Paper(scenario, policy)
     steps: list[dict[str, int]] = []
@@ -385,7 +396,7 @@ def _views(scenario: StepsScenario) -> dict[str, QueueView]:
     def add(queue: ScenarioQueue, parent: str) -> None:
         path = f"{parent}.{queue.name}"
         leaf = not queue.children
-        # A fraction where a float is expected: arithmetic on it is exact, which is what paper is for.
+        # The fraction replaces a float, because arithmetic on it is exact.
         views[path] = QueueView(path, parent, leaf, queue.weight, mean_task_s=1.0 if leaf else None)  # type: ignore[arg-type]
         for child in queue.children:
             add(child, path)
@@ -396,7 +407,7 @@ def _views(scenario: StepsScenario) -> dict[str, QueueView]:
 
 
 def _key_scales(tree: Tree) -> list[int]:
-    """Whole numbers in proportion to 1 / w, over all queues."""
+    """Return integers in proportion to 1 / w for all queues."""
     weights = [Fraction(w) for w in tree.entitlement]
     common = math.lcm(*(w.numerator for w in weights))
     return [common // w.numerator * w.denominator for w in weights]
@@ -409,8 +420,8 @@ def _exactly(value: float) -> Fraction:
 
 
 def _figure(policy: Policy, time_s: float, counted: Exact, capacity: float) -> Exact | float:
-    """What a policy goes by for a leaf: accumulated resources, unless it has a measure of its own."""
+    """Return the amount by which a policy orders a leaf: its own measure, or else the accumulated resources."""
     if not isinstance(policy, MeasuringPolicy):
         return counted
-    # A fraction where a float is expected: exact for those who calculate with it as it is.
+    # The fraction replaces a float, so that the result is exact if the policy does not convert it.
     return policy.figure(time_s, counted, capacity)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Scenarios of several resources: their YAML, and the answer. The format: docs/reference/scenario.md."""
+"""Scenarios of several resources: reads their YAML and formats the answer. Format: docs/reference/scenario.md."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ from harness.policies.base import Policy
 from harness.policies.capabilities import VectorPolicy
 from harness.policies.vectors import Division, VectorScenario, VectorUser, soft_fairness, utilisation
 
-#: What an answer says of a queue beside its resources.
+#: Names that the answer uses for a queue, which no resource may have.
 TAKEN = ("tasks", "dominant_share")
 
 
 def is_vectors(top: Fields) -> bool:
-    """Whether the fields make a scenario of several resources: its capacity is a mapping, and nothing arrives."""
+    """Return whether these fields are those of a scenario of several resources.
+
+    Capacity is a mapping, and nothing arrives.
+    """
     return "capacity" in top and isinstance(top["capacity"], yaml.MappingNode) and "arrivals" not in top
 
 
 def read_vectors(top: Fields) -> VectorScenario:
-    """The scenario from its fields. InputError for whatever is wrong with it."""
+    """Read a scenario from its fields. Raises InputError with file and line."""
     top.only(("capacity", "queues", "description"), "a scenario of several resources")
     top.needs(("queues",), "give every queue its task (docs/reference/scenario.md)")
     amounts, capacity = top.mapping("capacity"), {}
@@ -58,14 +61,14 @@ def _user(fields: Fields, name: str, resources: list[str]) -> VectorUser:
 
 @dataclass(frozen=True, slots=True)
 class VectorAnswer:
-    """What a policy gives to whom."""
+    """The answer: how a policy divides the resources among the users."""
 
     policy: str
     scenario: VectorScenario
     division: Division
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``. ``efficiency`` is the sum of the utilisations, eq. (7)."""
+        """Return the answer for ``--json``. ``efficiency`` is the sum of the utilisations, eq. (7)."""
         scenario, tasks = self.scenario, self.division.tasks
         allocation = {}
         for user, count in zip(scenario.users, tasks, strict=True):
@@ -84,7 +87,7 @@ class VectorAnswer:
         }
 
     def table(self) -> str:
-        """Users down, resources across."""
+        """Return the answer as text: one line per user, one column per resource."""
         document = self.document()
         heads = ["queue", "tasks", *self.scenario.resources, "dominant share"]
         rows = [
@@ -114,7 +117,10 @@ class VectorAnswer:
 
 
 def divide(scenario: VectorScenario, policy: Policy) -> VectorAnswer:
-    """The scenario under the policy. CallError if the policy knows no vectors, InputError if it would take too long."""
+    """Divide the scenario's resources under the policy and return the answer.
+
+    Raises CallError if the policy does not divide several resources, InputError if the scenario would take too long.
+    """
     if not isinstance(policy, VectorPolicy):
         raise CallError(
             f"policy {policy.name} does not divide several resources",
