@@ -63,7 +63,7 @@ TASKS = Duration("lognormal", mu=math.log(TASK_S) - 0.125, sigma=0.5)
 class ByUsage(Policy):
     """A policy as a user would write it, to measure its cost.
 
-    The least allocated memory per entitlement comes first.
+    The queue with the least allocated memory per entitlement comes first.
     """
 
     name = "bench-by-usage"

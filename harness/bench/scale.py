@@ -163,7 +163,7 @@ def _processes() -> tuple[Any, Callable[[], None]]:
 def _dask() -> tuple[Any, Callable[[], None]] | None:
     """Return a Dask cluster of two workers on this machine and a function that stops it.
 
-    None if Dask is not installed.
+    Returns None if Dask is not installed.
     """
     try:
         import dask

@@ -186,9 +186,9 @@ class _Paper:
             leaf.in_step = 0
 
     def _arrive(self) -> None:
-        """Add pseudo accumulated resources at the first arrival in a round (thesis eq.
+        """Add pseudo accumulated resources at the first arrival in a round (thesis equation 5.16).
 
-        5.16); see harness.ledger.ledger.
+        See harness.ledger.ledger.
         """
         active = [leaf for leaf in self.leaves if leaf.backlog]
         highest = max((Fraction(leaf.counted) / leaf.weight for leaf in active if leaf.arrived), default=Fraction(0))
@@ -291,9 +291,9 @@ class _Paper:
         return self.leaf_at[queue]
 
     def _starved(self) -> _Leaf | None:
-        """H-LTRF (LTYARN Algorithm 2, with >=).
+        """Return the demanding leaf with the smallest counted / weight if it is starved, else None.
 
-        Return the demanding leaf with the smallest counted / weight if it is starved.
+        This is H-LTRF's rule (LTYARN Algorithm 2, with >=).
         """
         leaf = self._flat(self._counted_key)
         assert self.t_wait is not None

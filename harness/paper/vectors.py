@@ -22,7 +22,7 @@ TAKEN = ("tasks", "dominant_share")
 def is_vectors(top: Fields) -> bool:
     """Return whether these fields are those of a scenario of several resources.
 
-    Capacity is a mapping, and nothing arrives.
+    In such a scenario the capacity is a mapping, and nothing arrives.
     """
     return "capacity" in top and isinstance(top["capacity"], yaml.MappingNode) and "arrivals" not in top
 

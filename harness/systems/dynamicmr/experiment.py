@@ -1,6 +1,6 @@
-"""Experiments with ``slots:``.
+"""The experiment type ``slots``, for experiments with the key ``slots:``.
 
-Turns their variants into runs of MRv1's slot model (harness.systems.dynamicmr.simulator).
+It turns their variants into runs of MRv1's slot model (harness.systems.dynamicmr.simulator).
 """
 
 from __future__ import annotations

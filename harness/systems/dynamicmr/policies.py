@@ -1,10 +1,9 @@
-"""``pi-dhsa``, ``pd-dhsa`` and ``dynamicmr``.
+"""The policies ``pi-dhsa``, ``pd-dhsa`` and ``dynamicmr`` (tang-thesis chapter 4).
 
-MRv1 slots that maps and reduces borrow from each other (thesis, chapter 4).
-
-The rules apply to clusters of map and reduce slots, which harness.systems.dynamicmr.simulator simulates. Containers
-have no kind, so there is nothing to borrow: on YARN, and on paper with unit tasks, these policies are the underlying
-Fair Scheduler (or FIFO). docs/figures-dynamicmr.md says which parts of them can be configured on a stock YARN cluster.
+With them, MRv1's map slots serve reduces and its reduce slots serve maps. The rules apply to clusters of map and reduce
+slots, which harness.systems.dynamicmr.simulator simulates. Containers have no kind, so there is nothing to borrow: on
+YARN, and on paper with unit tasks, these policies are the underlying Fair Scheduler (or FIFO).
+docs/figures-dynamicmr.md says which parts of them can be configured on a stock YARN cluster.
 """
 
 from __future__ import annotations
@@ -64,10 +63,7 @@ class PoolDependentSettings(SlotSettings):
 
 @dataclass(frozen=True, slots=True)
 class DynamicMRSettings(SlotSettings):
-    """Settings with all three techniques switched on (section 4.3.5).
-
-    PI-DHSA, SEPB over all jobs, Slot PreScheduling.
-    """
+    """Settings with all three techniques on: PI-DHSA, SEPB over all jobs, and Slot PreScheduling (section 4.3.5)."""
 
     sepb: float = number(1.0, at_least=0, at_most=1, doc="part of the cluster's jobs that are checked; 0: no SEPB")
     sepb_pool: float = number(1.0, at_least=0, at_most=1, doc="part of the pool's jobs that are checked; 0: no SEPB")
@@ -130,10 +126,7 @@ class _Slots(Policy):
 
 
 class PiDhsa(_Slots):
-    """Pool-independent dynamic slot allocation (Algorithm 6).
-
-    Map and reduce slots of the whole cluster borrow unused slots.
-    """
+    """Pool-independent dynamic slot allocation (Algorithm 6): unused slots are lent across the whole cluster."""
 
     name = "pi-dhsa"
     Settings = SlotSettings

@@ -126,9 +126,9 @@ class SlotsAllocation:
     result: SlotResult
 
     def document(self) -> dict[str, Any]:
-        """Return the answer for ``--json``: times in seconds.
+        """Return the answer for ``--json``, with times in seconds.
 
-        One entry of ``steps`` per instant at which a task starts or ends.
+        ``steps`` has one entry for each instant at which a task starts or ends.
         """
         ends = {job.id: _seconds(job.finished_ms) for job in self.result.jobs}
         starts = {job.id: job.submitted_ms for job in self.result.jobs}

@@ -93,7 +93,7 @@ class Update:
 def _means(samples: list[tuple[Number, ...]]) -> tuple[Number, ...]:
     """Return the mean of each value over the samples.
 
-    Zeros if there are no samples (a policy has at most two values).
+    Without samples it returns two zeros, because a policy has at most two values.
     """
     if not samples:
         return (Fraction(0), Fraction(0))
@@ -139,7 +139,8 @@ class Manager:
     def loaded(self, name: str, now_s: Number) -> list[Command]:
         """Make an MR-cluster active when its input data are loaded.
 
-        Until the next update it has 1 / n of the weight.
+        Until the next update its weight is 1 / n, with n active MR-clusters, and the other weights shrink in
+        proportion.
         """
         self._advance(now_s)
         others = self.active()
@@ -151,9 +152,10 @@ class Manager:
         return []
 
     def update(self, now_s: Number) -> list[Command]:
-        """Update at the end of a period T.
+        """Update at the end of a period T and return the commands.
 
-        Weights from the samples, removal of idle MR-clusters, resizing if above tau.
+        It computes weights from the samples, removes MR-clusters that were idle for the whole period, and resizes the
+        others if the global discrimination exceeds tau.
         """
         self._advance(now_s)
         commands: list[Command] = []
@@ -190,7 +192,7 @@ class Manager:
     def holds(self, counts: Iterable[tuple[str, int]], now_s: Number) -> list[Command]:
         """Set the numbers of nodes that MR-clusters hold from now on.
 
-        Start loading those that now hold their core nodes.
+        Returns the commands that start loading those that now hold their core nodes.
         """
         self._advance(now_s)
         commands: list[Command] = []

@@ -409,6 +409,6 @@ def _storing_is_no_slower(runs: Sequence[Run]) -> Iterator[Case]:
 def findings_layouts(runs: Sequence[Run]) -> list[Finding]:
     """Return the finding of sections 6.1 and 6.3.
 
-    Transient-core nodes are no slower than the same number of transient ones.
+    It checks that transient-core nodes are no slower than the same number of transient ones.
     """
     return find(runs, (_storing_is_no_slower,))

@@ -91,12 +91,11 @@ class FawkesPolicy(Policy):
     # --- YARN: a leaf queue is an MR-cluster ---
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        """Return minimum shares of the leaf queues.
+        """Return a plan with minimum shares of the leaf queues.
 
-        The part of the cluster's resources that FAWKES would give as nodes.
-
-        The core share of a leaf is its entitlement S_i times the setting ``core`` times the cluster, and at least the
-        administrator's minimum share. No leaf gets more than its maximum share. The rest follows the weights.
+        A minimum share is the part of the cluster's resources that FAWKES would give as nodes. The core share of a leaf
+        is its entitlement S_i times the setting ``core`` times the cluster, and at least the administrator's minimum
+        share. No leaf gets more than its maximum share. The rest follows the weights.
 
         Minimum shares in force stay as they are unless one period with them would give a global discrimination above
         tau. In the YARN simulator's scheduler and on paper, `keys` orders queues by usage over ideal share at every
@@ -143,9 +142,9 @@ class FawkesPolicy(Policy):
         )
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
-        """Return each queue's usage over its ideal share, both summed over its leaves.
+        """Return each queue's usage over its ideal share, both summed over its leaves; the lowest key is served first.
 
-        Queues with an ideal share of 0 sort last.
+        Queues with an ideal share of 0 come last.
         """
         tree = tree_of(snapshot)
         ideal = self._ideal(tree, self._weights(snapshot, tree))

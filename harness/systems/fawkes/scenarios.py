@@ -89,7 +89,7 @@ class ClustersAllocation:
     def table(self) -> str:
         """Return the answer as text.
 
-        One line per instant, one column of nodes per MR-cluster, then the events and weights.
+        It has one line per instant and one column of nodes per MR-cluster, followed by events and weights.
         """
         names = list(self.overall)
         width = max([7, *(len(name) for name in names)])

@@ -47,7 +47,7 @@ class ProfileSpec(Strict):
 class AppJobSpec(Strict):
     """One job of an application.
 
-    Its fraction ``part`` of the application's input, and the jobs that it comes ``after``.
+    Its input is the fraction ``part`` of the application's input. It starts when the jobs in ``after`` have ended.
     """
 
     profile: Name
@@ -85,7 +85,7 @@ class Applications(Strict):
 class SubmitSpec(Strict):
     """Submissions of one application.
 
-    ``count`` of them, each with ``size_gb`` GB of input (None: the application's own).
+    There are ``count`` of them, each with ``size_gb`` GB of input (None: the application's own).
     """
 
     application: Name

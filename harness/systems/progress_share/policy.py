@@ -1,10 +1,9 @@
-"""``progress-share``.
+"""The policy ``progress-share``: fair shares are measured as progress (HotCloud 2011, section 3.1).
 
-Shares measured as progress, and slots for the jobs that run fastest on them (HotCloud 2011, 3.1).
-
-The policy chooses a job for each slot, so it works where slots have types: in scenarios and experiments of computing
-rates. Fair Scheduler weights cannot express a preference for nodes; on a real cluster and in the YARN simulator, its
-plan is therefore that of ``fair`` (docs/reference/progress-share.md says what that loses).
+A free slot goes to the job that is due, or to one that runs significantly faster on it. The policy chooses a job for
+each slot, so it works where slots have types: in scenarios and experiments of computing rates. Fair Scheduler weights
+cannot express a preference for nodes; on a real cluster and in the YARN simulator, its plan is therefore that of
+``fair`` (docs/reference/progress-share.md says what that loses).
 
 According to the paper each job receives its fair share, but the paper's exception for a job with a significantly higher
 rate breaks this (docs/decisions/progress-share-guarantee.md). The setting ``guarantee`` keeps the fair share.

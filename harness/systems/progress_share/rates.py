@@ -43,7 +43,7 @@ class RateJob:
 class RatesScenario:
     """The input of a simulation.
 
-    Node types in the order in which their free slots are offered, and jobs sorted by name.
+    ``types`` are in the order in which their free slots are offered; ``jobs`` are sorted by name.
     """
 
     types: tuple[NodeType, ...]

@@ -229,7 +229,7 @@ def _uses(spec: VectorExperiment, document: YamlDocument) -> list[Use]:
 def _called(name: str) -> Use:
     """Return a rule that ``--policy`` names but the file lacks.
 
-    Alone (``tetris``) or with a knob (``tetris,f=0.2``).
+    The name is that of a rule (``tetris``), optionally with settings (``tetris,f=0.2``).
     """
     policy, *given = name.split(",")
     return _use(policy, {key: value for key, _, value in (setting.partition("=") for setting in given)})
@@ -304,7 +304,7 @@ def summarised(load: VectorLoad, variant: VectorVariant, run: VectorRun) -> dict
 def _tables(load: VectorLoad, run: VectorRun) -> dict[str, pd.DataFrame]:
     """Return the tables of a run.
 
-    The cluster per sample (``allocations.parquet``) and the users (``users.parquet``).
+    ``allocations.parquet`` has the state of the cluster per sample, ``users.parquet`` the tasks of each user.
     """
     m = load.demand.shape[1]
     table = pd.DataFrame({"time_s": run.sample_s})

@@ -106,12 +106,10 @@ def read_trace(
 ) -> VectorLoad:
     """Return the tasks of the first ``users`` users with their CPU, memory and disk.
 
-    Users are sorted by name as in the paper.
-
-    Machines are those that the trace adds at time 0. Its machine_events have no disk capacity, so every machine gets
-    ``disk`` (the paper's 520.0 units over 1,000 machines). Tasks that request nothing, tasks larger than every machine,
-    tasks without usage, and tasks outside the ``part`` are left out; ``left_out`` of the load counts them. Raises
-    InputError for damaged tables or an empty load.
+    Users are sorted by name, as in the paper. Machines are those that the trace adds at time 0. Its machine_events have
+    no disk capacity, so every machine gets ``disk`` (the paper's 520.0 units over 1,000 machines). Tasks that request
+    nothing, tasks larger than every machine, tasks without usage, and tasks outside the ``part`` are left out;
+    ``left_out`` of the load counts them. Raises InputError for damaged tables or an empty load.
     """
     machines: dict[str, tuple[float, float]] = {}
     without_capacity = 0

@@ -1,7 +1,9 @@
 """The efficiency-oriented stage of QKnober (paper, section 5.2.1, (15)-(17)): an exact linear program.
 
-    maximise    sum over g of z_g * (sum over k of B_gk) subject to  sum over g of z_g * B_gk <= h_k  for every resource
-    k,   z >= 0
+::
+
+    maximise    sum over g of z_g * (sum over k of B_gk)
+    subject to  sum over g of z_g * B_gk <= h_k  for every resource k,   z >= 0
 
 A column g stands for all users with one direction of demand; by (16) they advance together. B_g is what they use
 (fractions of the capacities) per gain of 1 in s_i / w_i of each. h are the idle fractions. The program is degenerate:
@@ -11,7 +13,7 @@ makes the smallest z as large as possible, then the next smallest, and so on.
 Method: the common level t of all columns that can still rise is an extra column. A simplex method with one row per
 resource and a pair of objectives (efficiency, then t) finds the level. A column with negative reduced cost at that
 optimum cannot rise above t in any optimum, so it stays at t; the other columns continue in the next round. The columns
-that stay lie outside a face of the cone of directions, so there are at most one more rounds than resources.
+that stay lie outside a face of the cone of directions, so there is at most one more round than there are resources.
 """
 
 from __future__ import annotations

@@ -126,10 +126,7 @@ def _curve(points: Sequence[tuple[float, float | None]]) -> Curve | None:
 
 
 def _knob_groups(all_placed: Sequence[Placed]) -> list[Group]:
-    """Return the charts of Fig.
-
-    8: speed-up over QKnober at knob 1, and measured and estimated soft fairness, by knob.
-    """
+    """Return the charts of Fig. 8 by knob: speed-up over QKnober at knob 1, measured and estimated soft fairness."""
     charts: list[LineChart] = []
     names: dict[str, int] = {}
     of: dict[tuple[str, int], list[Placed]] = {}

@@ -5,16 +5,19 @@ resources of that server. The Fair Scheduler orders queues before it considers a
 YARN simulator cannot express this. This simulator has servers, users, tasks with any number of resources, and four
 rules:
 
-``static``    a user may hold at most its own part of every resource;
-``drf``       the user with the lowest s_i / w_i that has a fitting task; of its tasks the oldest;
-``tetris``    users are sorted by s_i / w_i, and the first 1 - f of all pending tasks compete; of these the task with
-the
-              greatest affinity (as QKnober describes Tetris), or with the greatest affinity minus epsilon times the
-              remaining work of its job (Grandl 2014);
-``qknober``   while the lowest s_i / w_i is below rho * s_i^max / w_i, that user's task with the greatest affinity;
-              otherwise the task of any user with the greatest affinity. The MDRS updater computes s^max by eq. (11)
-              every ``update_s`` seconds from each user's mean demand: running tasks, and pending tasks in order until
-              the idle resources are used up (C2).
+``static``
+    A user may hold at most its own part of every resource.
+``drf``
+    The user with the lowest s_i / w_i that has a fitting task is served with its oldest one.
+``tetris``
+    Users are sorted by s_i / w_i, and the first 1 - f of all pending tasks compete. The task with the greatest affinity
+    is placed (as QKnober describes Tetris), or the one with the greatest affinity minus epsilon times the remaining
+    work of its job (Grandl 2014).
+``qknober``
+    While the lowest s_i / w_i is below rho * s_i^max / w_i, that user's task with the greatest affinity is placed, and
+    otherwise the task of any user with the greatest affinity. The MDRS updater computes s^max by eq. (11) every
+    ``update_s`` seconds from each user's mean demand: running tasks, and pending tasks in order until the idle
+    resources are used up (C2).
 
 Affinity is the dot product of a demand and the server's idle resources, as fractions of the cluster. Every user offers
 its ``window`` oldest pending tasks (C3: all of them). When a task ends, its server is filled; a new task goes to the
@@ -47,11 +50,10 @@ Ints = npt.NDArray[np.int64]
 class VectorLoad:
     """Servers (count x resources), and tasks in the order of submission.
 
-    User, submission, duration, demand (x resources).
-
-    ``weights`` are positive, one per user. Amounts are in the trace's units, times in milliseconds. ``job`` is the job
-    number of each task, from 0; None: the tasks that a user submits at one instant are one job. ``left_out`` counts the
-    tasks of the trace that are not in the load, by reason, and the users without any task in it.
+    ``user``, ``submit_ms``, ``duration_ms`` and ``demand`` (tasks x resources) describe the tasks. ``weights`` are
+    positive, one per user. Amounts are in the trace's units, times in milliseconds. ``job`` is the job number of each
+    task, from 0; None: the tasks that a user submits at one instant are one job. ``left_out`` counts the tasks of the
+    trace that are not in the load, by reason, and the users without any task in it.
     """
 
     servers: Floats

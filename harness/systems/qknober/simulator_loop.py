@@ -278,7 +278,7 @@ def _choose_new(offers, scores, idle, levels, pending, fair, knob, shown, jobs):
 def _mean_demands(held, idle_all, first, after, demand, mean):  # type: ignore[no-untyped-def]
     """Compute each user's mean demand, up to a factor.
 
-    Running tasks, and pending ones in order until nothing is idle.
+    It counts running tasks, and pending tasks in order until the idle resources are used up.
     """
     n, m = held.shape
     for user in range(n):

@@ -47,9 +47,9 @@ class Tetris(Policy):
         )
 
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
-        """Return keys, lowest first.
+        """Return keys, of which the lowest is served first.
 
-        Leaves with competing tasks by decreasing alignment, then the others by share / weight.
+        Leaves with competing tasks come first, by decreasing alignment, then the others by share / weight.
         """
         tree = tree_of(snapshot)
         capacity = snapshot.capacity

@@ -1,9 +1,7 @@
 """The event loop of the slot cluster: submissions, heartbeats, ends and samples.
 
-It is deterministic for input and seed.
-
-harness.systems.dynamicmr.simulator.running starts and ends jobs and attempts;
-harness.systems.dynamicmr.simulator.assign decides which task gets a free slot.
+The same input and seed always give the same result. harness.systems.dynamicmr.simulator.running starts and ends jobs
+and attempts; harness.systems.dynamicmr.simulator.assign decides which task gets a free slot.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The order in which pools and jobs are given free slots.
 
-MRv1's Fair Scheduler, or the order of submission under FIFO.
+It is that of MRv1's Fair Scheduler, or the order of submission under FIFO.
 """
 
 from __future__ import annotations

@@ -111,10 +111,7 @@ def figures(result: SlotResult) -> dict[str, Any]:
 
 
 def lines(result: SlotResult) -> list[dict[str, Any]]:
-    """Return running maps and reduces of each pool at each sample (the thesis' Fig.
-
-    4.9), and the shuffle's throughput.
-    """
+    """Return each pool's running maps and reduces (the thesis' Fig. 4.9) and the shuffle's throughput by sample."""
     return [
         {
             "time_s": sample.time_ms / 1000.0,

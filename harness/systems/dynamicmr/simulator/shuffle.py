@@ -66,7 +66,7 @@ class Network:
     def next_end_ms(self) -> int | None:
         """Return the first whole millisecond by which a fetch will have finished if nothing changes.
 
-        None without fetches.
+        Returns None if there are no fetches.
         """
         if not self.left:
             return None

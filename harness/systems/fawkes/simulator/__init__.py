@@ -2,9 +2,9 @@
 
 ::
 
-    model     what is simulated: profiles of jobs, MR-clusters, the constants of nodes and network cluster   one
-    MR-cluster: nodes, slots, FIFO queue of jobs, metrics simulate  the event loop; `harness.systems.fawkes.manager`
-    decides
+    model     what is simulated: profiles of jobs, MR-clusters, the constants of nodes and network
+    cluster   one MR-cluster: nodes, slots, FIFO queue of jobs, metrics
+    simulate  the event loop; `harness.systems.fawkes.manager` decides
 
 It is independent of the YARN simulator. Here nodes move between MR-clusters and hold data, and task durations depend on
 the load of the disks; in the YARN simulator containers are allocated on fixed nodes. Events are ends of tasks, not of

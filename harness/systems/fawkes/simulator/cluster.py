@@ -139,7 +139,7 @@ class Cluster:
     def leave_s(self, leaving: list[Node], now_s: float) -> list[float]:
         """Return the time at which each leaving node has replicated its data, s.
 
-        Nodes do so one after another in this order.
+        The nodes replicate one after another, in the given order.
         """
         staying = len(self.storage())
         pairs = max(min((staying + len(leaving)) / 2, staying), 1.0)

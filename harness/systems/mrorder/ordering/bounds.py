@@ -45,9 +45,9 @@ def lower_bound(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
 
 
 def upper_bound(jobs: Sequence[MapReduceJob], slots: Slots) -> Fraction:
-    """Return the corrected bound of Lemma 3.2 in seconds, with its last term doubled.
+    """Return the corrected bound of Lemma 3.2, with its last term doubled, in seconds.
 
-    The order's makespan is at most this.
+    The makespan of the jobs in this order is at most this.
     """
     return upper_bound_as_printed(jobs, slots) + _longest_reduce(jobs)
 

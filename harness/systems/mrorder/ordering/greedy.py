@@ -90,11 +90,10 @@ def tct(jobs: Sequence[MapReduceJob], slots: Slots) -> Order:
 
 
 def worst(jobs: Sequence[MapReduceJob], slots: Slots) -> Order:
-    """Return the reverse of MK_JR's order, which has the worst makespan if task counts are multiples of the slots (Thm.
+    """Return the reverse of MK_JR's order.
 
-    3.2).
-
-    In general it is only the thesis' reference ("unoptimized"), and a worse order may exist.
+    It has the worst makespan if task counts are multiples of the slots (Theorem 3.2). In general it is only the thesis'
+    reference ("unoptimized"), and a worse order may exist.
     """
     return mk_jr(jobs, slots)[::-1]
 

@@ -63,10 +63,9 @@ def optimal(
 ) -> Optimum:
     """Search for the order with the smallest makespan or total completion time.
 
-    `stop` is called several times a second.
-
-    The same jobs always give the same order, unless `stop` ends the search. Raises CallError if there are tasks of a
-    kind but no slots for them, or more than MAX_JOBS jobs.
+    ``stop`` is called several times a second and ends the search if it returns True. Otherwise the same jobs always
+    give the same order. Raises CallError if there are tasks of a kind but no slots for them, or more than MAX_JOBS
+    jobs.
     """
     jobs = tuple(jobs)
     slots.check(jobs)

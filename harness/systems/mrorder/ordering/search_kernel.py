@@ -340,9 +340,9 @@ def bound_total(placed, horizon, instance, memory):  # type: ignore[no-untyped-d
 
 @njit(**kernel_options())
 def expand(depth, state, instance, memory):  # type: ignore[no-untyped-def]
-    """Store the jobs to try at position `depth` whose bounds are below the best value, smallest first (ties.
+    """Store the jobs to try at position `depth` whose bounds are below the best value, smallest bound first.
 
-    Johnson's order).
+    Jobs with equal bounds are in Johnson's order.
     """
     by, twins = instance.by, instance.twins
     order, used, stack = memory.order, memory.used, memory.stack
@@ -407,7 +407,7 @@ def branch(state, best_order, instance, memory, until):  # type: ignore[no-untyp
 def kernel(*, compiled: bool) -> Any:
     """Return the functions of both kernel modules.
 
-    Compiled for int64 arrays, or plain for Python integers of any size.
+    They are compiled for int64 arrays, or with ``compiled=False`` plain for Python integers of any size.
     """
     names: dict[str, Any] = {**vars(slot_kernel), **globals()}
     if not compiled:

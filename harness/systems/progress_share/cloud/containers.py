@@ -70,9 +70,9 @@ class Held:
         return self.billed_h(hour_s) * self.kind.price_hour
 
     def release_s(self, idle_since_s: float, hour_s: float) -> float:
-        """Return when it should be released.
+        """Return when it should be released, in seconds since 1970.
 
-        Shortly before the end of the hour that is paid for anyway, seconds since 1970.
+        This is shortly before the end of the hour that is paid for anyway.
         """
         started_s = self.node.joined_s
         hours = release_at_h(0.0, max(idle_since_s - started_s, 0.0) / hour_s)
@@ -237,7 +237,7 @@ class Cloud:
     def warm_up(self, hosts: Sequence[str]) -> None:
         """Run one container on each node before any measurement.
 
-        Java loads its classes, and a broken cluster shows early.
+        Java then has loaded its classes, and a broken cluster is noticed early.
         """
         tasks = [Task(f"warm-{at}", 1, Resource(STEP_MB, 1), "true", host) for at, host in enumerate(hosts, start=1)]
         self.serve([("warm-up", tasks)])
@@ -252,7 +252,7 @@ class Cloud:
 def node_type(kind: InstanceType, docker: DockerCloud) -> NodeType:
     """Return the node type that represents an instance type.
 
-    One vcore per core, memory and CPU limit scaled by the experiment.
+    It has one vcore per core, and memory and a CPU limit that are scaled as the experiment says.
     """
     memory_mb = max(int(kind.memory_gb * docker.mb_per_gb), STEP_MB)
     return NodeType(kind.name, memory_mb, kind.cores, round(kind.cu * docker.cpus_per_cu, 4))

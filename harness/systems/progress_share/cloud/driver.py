@@ -120,7 +120,7 @@ def billed_hours(hours: float) -> int:
 def core_nodes(storage_gb: float, kind: InstanceType, *, replicas: int = 3, disk_part: float = DISK_PART) -> int:
     """Return how many core nodes store this much data with its replicas.
 
-    The lower bound of the core pool (section 2).
+    This is the lower bound of the core pool (section 2).
     """
     if not (0 <= storage_gb < math.inf):
         raise ValueError(f"{storage_gb} GB cannot be stored")

@@ -1,6 +1,6 @@
 """Models of the files of ``kind: cloud`` (HotCloud 2011, pools and their cost).
 
-See docs/reference/progress-share.md.
+docs/reference/progress-share.md describes the keys.
 """
 
 from __future__ import annotations
