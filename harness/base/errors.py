@@ -2,12 +2,13 @@
 
 ::
 
-    YarnfairError            1   anything below, caught in one place (harness.cli) ├── InputError           1   a file,
-    trace or answer that cannot be used: what, where, how to fix it ├── CallError            2   a wrong call: an
-    unknown setting, policy or option value ├── RegressionFound      3   a run is outside its recorded bounds ├──
-    RunInvalid           4   the run ended but does not count (jobs failed) ├── RunTimedOut          5   the run did not
-    end in its time └── InternalError        1   a defect of this program: it stopped before it could compute something
-    wrong
+    YarnfairError            1   anything below, caught in one place (harness.cli)
+    ├── InputError           1   a file, trace or answer that cannot be used: what, where, how to fix it
+    ├── CallError            2   a wrong call: an unknown setting, policy or option value
+    ├── RegressionFound      3   a run is outside its recorded bounds
+    ├── RunInvalid           4   the run ended but does not count (jobs failed)
+    ├── RunTimedOut          5   the run did not end in its time
+    └── InternalError        1   a defect of this program: it stopped before it could compute something wrong
 """
 
 from __future__ import annotations

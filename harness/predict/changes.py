@@ -112,11 +112,13 @@ class Change:
 class QueueChange:
     """A queue before and after.
 
-    where : which of the two files has it. applications : number of the trace's applications that run in it before the
-    change; for a new queue, after the change. times, counts : figure -> change (`TIMES`, `COUNTS`). moved : the queue
-    in which its applications run after the change, if it is another one. reasons : why applications are refused after
-    the change. gone : "wait", "completion" -> how many applications have this time before the change but not after,
-    phase by phase.
+    where : which of the two files has it.
+    applications : number of the trace's applications that run in it before the change; for a new queue, after the
+        change.
+    times, counts : figure -> change (`TIMES`, `COUNTS`).
+    moved : the queue in which its applications run after the change, if it is another one.
+    reasons : why applications are refused after the change.
+    gone : "wait", "completion" -> how many applications have this time before the change but not after, phase by phase.
     """
 
     queue: str
@@ -210,9 +212,9 @@ ADDED = "--submit"
 class Rule:
     """One condition under which a change of configuration is refused, as ``--fail-if`` has it.
 
-    figure, queue : the tested quantity and queue; queue ``*``: each queue. compare, value : ``>`` etc. and the number,
-    with its sign if it is a change. kind : a change in per cent, a change in the figure's unit, or the figure itself
-    after the change.
+    figure, queue : the tested quantity and queue; queue ``*``: each queue.
+    compare, value : ``>`` etc. and the number, with its sign if it is a change.
+    kind : a change in per cent, a change in the figure's unit, or the figure itself after the change.
     """
 
     text: str

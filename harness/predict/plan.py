@@ -38,10 +38,11 @@ _SHORT = 0.95
 class SideRun:
     """One run of a side; arrays in the order of its jobs, NaN for an event that never happened.
 
-    wait_s : from submission to the master's container. completion_s : to the end. refused : whether the scheduler
-    refused the application at its submission (a full or stopped queue). below_due_s : leaf -> seconds in which it
-    wanted more than it had, and had less than 95 % of its due. unfinished : why the run ended before every application
-    had ended; empty if all had.
+    wait_s : from submission to the master's container.
+    completion_s : from submission to the end.
+    refused : whether the scheduler refused the application at its submission (a full or stopped queue).
+    below_due_s : leaf -> seconds in which it wanted more than it had, and had less than 95 % of its due.
+    unfinished : why the run ended before every application had ended; empty if all had.
     """
 
     wait_s: NDArray[np.float64]
@@ -138,10 +139,12 @@ def _variant(name: SideName, side: LoadedSide) -> Variant:
 class Planned:
     """The result of a plan.
 
-    queues : the most changed first. floor : a smaller relative change counts as none, because the replay may be off by
-    as much. notes : what the answer does not cover, assumes or leaves out; shown first. submitted : for an added
-    application, its queue, wait and completion by phase. unfinished : side -> why its run ended before all applications
-    had ended. added : the same application as a change from nothing, for rules.
+    queues : the most changed first.
+    floor : a smaller relative change counts as none, because the replay may be off by as much.
+    notes : what the answer does not cover, assumes or leaves out; shown first.
+    submitted : for an added application, its queue, wait and completion by phase.
+    unfinished : side -> why its run ended before all applications had ended.
+    added : the same application as a change from nothing, for rules.
     """
 
     before: LoadedSide

@@ -54,7 +54,8 @@ class LoadedSide:
     """A side after reading.
 
     jobs : the applications that it accepts, in their queues; ``placed``: every application -> its queue, or None and
-    the reason. lines : remarks on it.
+        the reason.
+    lines : remarks on it.
     """
 
     experiment: LoadedExperiment

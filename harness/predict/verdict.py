@@ -60,15 +60,18 @@ class Band:
 class Outcome:
     """One simulated run. Times in seconds.
 
-    mean_s : mean completion time by queue, of the applications that ended in reality and in this run. missing : queue
-    -> applications that ended in reality, but are refused, fail or never end in this run. all_s : like ``mean_s``, over
-    the applications of all queues. loss : integral of the sharing loss degree's absolute value (LTYARN eq. 5), seconds.
+    mean_s : mean completion time by queue, of the applications that ended in reality and in this run.
+    missing : queue -> applications that ended in reality, but are refused, fail or never end in this run.
+    all_s : like ``mean_s``, over the applications of all queues.
+    loss : integral of the sharing loss degree's absolute value (LTYARN eq. 5), seconds.
     contended : the fraction of the non-idle time in which the demand exceeds the cluster and a waiting queue is below
-    its share. Idle time is excluded, because it would hide contention. utilisation : of memory, as a fraction. wait_s :
-    the longest time that a waiting queue went without getting a container. makespan_s : until the last application has
-    ended. start_wait_s : mean time from submission to the AM's start by queue, of the same applications. unfinished :
-    why the run was cut before every application had ended; empty if it was not. summary : all values of the run, as in
-    summary.json.
+        its share. Idle time is excluded, because it would hide contention.
+    utilisation : of memory, as a fraction.
+    wait_s : the longest time that a waiting queue went without getting a container.
+    makespan_s : until the last application has ended.
+    start_wait_s : mean time from submission to the AM's start by queue, of the same applications.
+    unfinished : why the run was cut before every application had ended; empty if it was not.
+    summary : all values of the run, as in summary.json.
     """
 
     mean_s: Mapping[str, float]
@@ -126,12 +129,16 @@ class Evidence:
     """Everything on which a verdict is based.
 
     real_s : mean completion time by queue as recorded, seconds; ``jobs``: how many applications ended, by queue.
-    recorded : how many applications the trace has, ended or not. completion_s : the recorded completion time of each
-    application that ended, seconds; needed for those that are missing in an outcome. real_wait_s : mean time from
-    submission to the master's start, as recorded. known : the fraction of the work (memory-seconds) that is known task
-    by task. span_s : how long the recording is. missing : what else would be useful, in words. unknown : necessary data
-    that the trace does not have, in words. left_out : what the trace omits of its original, if that may change the
-    answer; else empty. causes : where the replay differs from what happened, found by comparing both.
+    recorded : how many applications the trace has, ended or not.
+    completion_s : the recorded completion time of each application that ended, seconds; needed for those that are
+        missing in an outcome.
+    real_wait_s : mean time from submission to the master's start, as recorded.
+    known : the fraction of the work (memory-seconds) that is known task by task.
+    span_s : how long the recording is.
+    missing : what else would be useful, in words.
+    unknown : necessary data that the trace does not have, in words.
+    left_out : what the trace omits of its original, if that may change the answer; else empty.
+    causes : where the replay differs from what happened, found by comparing both.
     """
 
     real_s: Mapping[str, float]

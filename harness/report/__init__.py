@@ -2,13 +2,24 @@
 
 ::
 
-    data      run directories as the report reads them findings what the runs show about the papers' findings curves
-    curves made small figures   which curves, in which unit hierarchy the plots of groups, running tasks and starvation
-    sweeps    charts over a setting that runs differ in svg       how a chart is drawn tables    the page's tables page
-    sections, words templating the templates, and how names break kinds     which page runs of another experiment type
-    have trace     a run for Perfetto printed   the page's charts as figures for print tools     what these pages share
-    comparing the page of `compare --html` serving   a page on a port of this machine whatif    the page of `whatif`
-    live      the page of `top --serve` and of `enforce`
+    data       run directories as the report reads them
+    findings   what the runs show about the papers' findings
+    curves     curves reduced to few points
+    figures    which curves, in which unit
+    hierarchy  the plots of groups, running tasks and starvation
+    sweeps     charts over a setting in which runs differ
+    svg        how a chart is drawn
+    tables     the page's tables
+    page       sections, words
+    templating the templates, and how names break
+    kinds      which page runs of another experiment type have
+    trace      a run for Perfetto
+    printed    the page's charts as figures for print
+    tools      what these pages share
+    comparing  the page of `compare --html`
+    serving    a page on a port of this machine
+    whatif     the page of `whatif`
+    live       the page of `top --serve` and of `enforce`
 """
 
 from __future__ import annotations

@@ -23,8 +23,9 @@ def least_loss(due: ArrayLike, served: ArrayLike, most: ArrayLike | None = None)
     Parameters
     ----------
     due : D_j up to each time, resource-seconds, (times, queues); a lower bound of D_j gives a lower bound of the
-    result. served : F, the most that these queues together can have got up to each time, (times,). most : c_j, the most
-    that each single queue can have got, (times, queues); None: no limit except F.
+        result.
+    served : F, the most that these queues together can have got up to each time, (times,).
+    most : c_j, the most that each single queue can have got, (times, queues); None: no limit except F.
 
     Returns
     -------

@@ -82,7 +82,7 @@ def settle(staged: Path, target: Path) -> Path:
     ----------
     staged : the run's directory as it was written.
     target : its place. A valid run (exit 0) at this place is moved to `earlier_of` if the new one is invalid; any other
-    run is removed.
+        run is removed.
 
     Returns
     -------

@@ -2,8 +2,10 @@
 
 ::
 
-    runs one row per run: its identity, and every number of its summary queues one row per run and leaf queue: the
-    queue's part of the summary jobs         jobs.parquet of every run allocations  allocations.parquet of every run
+    runs         one row per run: its identity, and every number of its summary
+    queues       one row per run and leaf queue: the queue's part of the summary
+    jobs         jobs.parquet of every run
+    allocations  allocations.parquet of every run
     decisions    decisions.jsonl of every run: time_s, kind, and the whole line as JSON
 
 Each has the columns ``run`` (a short, unique name), ``experiment``, ``variant``, ``policy``, ``mode``, ``backend``,

@@ -38,7 +38,8 @@ def long_term_arrays(
     ----------
     order : the queues' rows, in the tree's order.
     plan : the policy's plan for the empty cluster. Its order is used in the mode ``inside``, its ledger's settings in
-    both modes. size : rows of the scheduler's table of queues.
+        both modes.
+    size : rows of the scheduler's table of queues.
     """
     x, xg = np.zeros(size, X), np.zeros(1, XG)
     x["entitlement"] = 1.0

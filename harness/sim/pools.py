@@ -83,10 +83,11 @@ class DriverOptions:
     """Options of the code that drives a scheduler.
 
     cluster_timestamp, node_port : parts of Hadoop's ids, whose hashes decide the order in which preemption visits them.
-    launch : whether heartbeats report containers as launched (False: as in TestFairScheduler). manual_acquire :
-    containers are fetched by `pull` only (else at once). cleanup_heartbeats : heartbeats of a node until a killed
-    container's space is free. max_by_nodes : asks are clamped to the largest node, as in an RM that has been up for 10
-    s or more. mutations : bit mask of features to switch off, for tests that must fail then.
+    launch : whether heartbeats report containers as launched (False: as in TestFairScheduler).
+    manual_acquire : containers are fetched by `pull` only (else at once).
+    cleanup_heartbeats : heartbeats of a node until a killed container's space is free.
+    max_by_nodes : asks are clamped to the largest node, as in an RM that has been up for 10 s or more.
+    mutations : bit mask of features to switch off, for tests that must fail then.
     """
 
     cluster_timestamp: int = 0

@@ -161,9 +161,9 @@ def held_by(job: JobLine, end_s: float | None = None) -> float:
 class Shape:
     """How much of a trace's work is known task by task.
 
-    applications : number of all applications. by_sums : number of applications whose total usage only is known, which
-    are simulated as equal tasks. known : the fraction of what they held (MB-seconds, `held_by`) that is known task by
-    task.
+    applications : number of all applications.
+    by_sums : number of applications whose total usage only is known, which are simulated as equal tasks.
+    known : the fraction of what they held (MB-seconds, `held_by`) that is known task by task.
     """
 
     applications: int

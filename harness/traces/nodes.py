@@ -86,8 +86,9 @@ class Step:
 class Presence:
     """A node from one registration to its end.
 
-    size : (MiB, vcores) at its registration. join_s, leave_s : seconds of the trace; None: it stays. steps : changes in
-    between.
+    size : (MiB, vcores) at its registration.
+    join_s, leave_s : seconds of the trace; None: it stays.
+    steps : changes in between.
     """
 
     size: tuple[int, int]

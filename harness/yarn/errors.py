@@ -2,9 +2,11 @@
 
 ::
 
-    InputError ├── Unreachable        nothing answered in time; trying again later may help │   └── NoActiveRm
-    ResourceManagers answered, but none of them is active ├── Refused            it answered, and the answer is no └──
-    BadAnswer          it answered with something that cannot be used
+    InputError
+    ├── Unreachable        nothing answered in time; trying again later may help
+    │   └── NoActiveRm     ResourceManagers answered, but none of them is active
+    ├── Refused            it answered, and the answer is no
+    └── BadAnswer          it answered with something that cannot be used
 
 All end a command with exit code 1. A controller keeps running on `Unreachable` and `BadAnswer`.
 """

@@ -234,7 +234,7 @@ def connect(host: str, port: int, end: float) -> socket.socket:
     Parameters
     ----------
     end : the moment on `time.monotonic` by which the connection must be established. The connection's timeout is the
-    time left until then.
+        time left until then.
 
     Raises
     ------

@@ -36,9 +36,10 @@ def check_document(
     document : the whole file.
     source : name of the document in messages.
     site : properties of yarn-site.xml, as `read_site` returns them, for the cluster's limits, resource types and
-    monitors. None if they are not known. hadoop : the release of Hadoop that has to load it, as (3, 5). None: each line
-    of releases that yarnfair knows; a finding that does not concern all of them names the releases. All releases read
-    an allocation file in the same way.
+        monitors. None if they are not known.
+    hadoop : the release of Hadoop that has to load it, as (3, 5). None: each line of releases that yarnfair knows; a
+        finding that does not concern all of them names the releases. All releases read an allocation file in the same
+        way.
 
     Returns
     -------

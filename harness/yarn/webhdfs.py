@@ -225,8 +225,9 @@ class WebHdfs:
         """Write a file atomically: write it beside the target, then rename it over the target.
 
         like : the replaced file, whose permission, owner, group and ACL are kept. Raises InputError if they cannot be
-        kept and somebody would lose read access. temporary : the part of the temporary file's name between the file's
-        name and the random suffix. still : called just before the rename; an exception keeps the old file in place.
+            kept and somebody would lose read access.
+        temporary : the part of the temporary file's name between the file's name and the random suffix.
+        still : called just before the rename; an exception keeps the old file in place.
         """
         folder, last = posixpath.split(path)
         new = posixpath.join(folder, f".{last}{temporary}{uuid.uuid4().hex[:12]}")

@@ -278,9 +278,9 @@ def _timed(job: _Job, names: Mapping[int, str], assumed: Assumptions) -> TimedJo
 
 
 def _names_of(comments: Mapping[str, list[str]]) -> dict[int, str]:
-    """Return number -> name of queues, from comments such as ``.
+    """Return the names of queues by number, read from comments such as ``Queue: 2 batch``.
 
-    Queue: 2 batch``; only names that are valid in YARN.
+    Only names that are valid in YARN are returned.
     """
     found: dict[int, str] = {}
     for value in comments.get("Queue", ()):

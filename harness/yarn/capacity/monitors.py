@@ -108,9 +108,10 @@ def queues_disabled(values: Mapping[str, str], paths: Iterable[str], monitors: b
 class MonitorCheck:
     """The context of a check of monitors.
 
-    site : yarn-site.xml, which names the monitors. scheduler : everything that the Capacity Scheduler reads; None for
-    the Fair Scheduler. number : reads one of the scheduler's numbers, reporting an invalid one. refuse : reports
-    (property, problem, hint).
+    site : yarn-site.xml, which names the monitors.
+    scheduler : everything that the Capacity Scheduler reads; None for the Fair Scheduler.
+    number : reads one of the scheduler's numbers, reporting an invalid one.
+    refuse : reports (property, problem, hint).
     """
 
     site: Settings
