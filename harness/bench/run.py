@@ -118,7 +118,10 @@ LOADED_CAPACITY = {
 
 
 def _capacity_load(queues: int, nodes: int, seconds: float) -> Any:
-    """Return the same load on the Capacity Scheduler. More than four queues are siblings with one job each."""
+    """Return the setup of `engine_load` on the Capacity Scheduler.
+
+    With more than four queues, all of them are children of root and have one job each.
+    """
     from harness.yarn.fair.parse import parse_allocations
 
     setup = engine_load(None, nodes, seconds)
@@ -139,9 +142,9 @@ def _capacity_load(queues: int, nodes: int, seconds: float) -> Any:
 
 
 def _many_queues(setup: Any, queues: int) -> Any:
-    """Return the same load and features on `queues` leaves in groups of 32, with one job each.
+    """Return the setup of `engine_load` on `queues` leaves in groups of 32, with one job each.
 
-    The jobs' container sizes repeat after 160 jobs.
+    The scheduler's features are the same. The jobs' container sizes repeat after 160 jobs.
     """
     from harness.yarn.fair.parse import parse_allocations
 

@@ -311,8 +311,8 @@ class _Paper:
         if not self.demanding[0]:
             return None
         if self.fades:
-            # Other engines sample decaying measures at intervals, so the policy sees the amounts from the beginning of
-            # the step.
+            # The YARN simulator and the controller sample decaying measures at intervals. Likewise the policy sees the
+            # amounts from the beginning of the step.
             ledger = CountedLedger({leaf.path: float(leaf.at_start) for leaf in self.leaves})
             snapshot = replace(self._snapshot(self.step), time_s=self.step - 1.0)
         else:

@@ -13,8 +13,9 @@ def measure_order(limit_s: float) -> dict[str, float | int]:
     """Measure job ordering on the thesis' testbed (section 3.3.6).
 
     Returns ``jobs_9_s``, the seconds to find the best orders of Table 3.2's nine jobs for both objectives (the thesis
-    needs 97 s), and ``jobs_in_60_s``, for how many of the testbed's first jobs the best total completion time is proven
-    within `limit_s`. That number is increased until the proof takes longer.
+    needs 97 s), and ``jobs_in_60_s``, the largest number of jobs for which the search proves the best total completion
+    time within `limit_s`. The jobs are the first ones of the testbed, and their number grows until a proof takes
+    longer.
     """
     path = data_path("workloads", "ordering", "testbed-100.csv")
     jobs = parse_jobs(path.read_text(encoding="utf-8"), path.name)

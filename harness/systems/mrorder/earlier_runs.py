@@ -18,7 +18,8 @@ from harness.report.reading import needed_table
 from harness.systems.mrorder.ordering import MapReduceJob
 from harness.traces.recorded import read_trace
 
-#: Tables of a run directory that are read, and columns of the first. A stage other than ``map`` counts as reduces.
+#: Tables of a run directory, and the columns of tasks.parquet that are read. Tasks of stages other than ``map`` count
+#: as reduces.
 _TABLES = ("tasks.parquet", "jobs.parquet")
 _COLUMNS = ("job", "stage", "outcome", "granted_s", "ended_s")
 

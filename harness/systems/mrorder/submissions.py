@@ -175,10 +175,11 @@ class Holding:
 
 
 def slots_of(queue: DispatchingQueue, jobs: Sequence[JobSpec], nodes: Sequence[Resource]) -> Slots:
-    """Return the slots for the estimates: the settings, or as many tasks of the first job as fit on the nodes at once.
+    """Return the numbers of map and reduce slots for the estimates.
 
-    A task runs on one node. Tasks that run in executors and request nothing themselves count as many as the fitting
-    executors have slots.
+    They are the settings or, for a setting of 0, how many tasks of the first job fit on the nodes at once. A task runs
+    on one node. Tasks without a demand of their own run in executors: then the slots of all executors that fit are
+    counted.
     """
 
     def fits(job: JobSpec, stage: Stage) -> int:

@@ -37,8 +37,8 @@ SETTINGS: dict[str, dict[str, tuple[float, int]]] = {
     "tetris": {KNOBS["tetris"]: (0.5, 1), REMAINING: (0.0, 1000)},
     "qknober": {KNOBS["qknober"]: (0.5, 1)},
 }
-#: Metrics that compare runs: each divides the makespan of the run with this rule and these settings by a run's
-#: makespan.
+#: Metrics that compare a run with a reference run: the policy and settings of the reference. The metric is the makespan
+#: of the reference divided by that of the run.
 REFERENCES: dict[str, tuple[str, dict[str, float]]] = {
     "speedup_over_static": ("static", {}),
     "speedup_over_drf": ("drf", {}),

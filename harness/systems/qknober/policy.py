@@ -40,10 +40,12 @@ class QknoberSettings:
 class Qknober(Policy):
     """QKnober in two stages: each leaf queue gets rho times its DRF share; the rest is divided most efficiently.
 
-    In a scheduler (Algorithm 1): while a leaf with demand is below its fair part, the leaf with the lowest s_i / w_i is
-    served first; otherwise the leaf that is furthest below its result of both stages. On a cluster: weights in
-    proportion to the result of both stages, under the scheduling policy ``drf``. Leaves are the paper's users; w_i is a
-    leaf's entitled part of the cluster, the product over the levels of the queue tree.
+    Inside a scheduler it follows Algorithm 1. While any leaf with demand is below its fair part (stage one), the leaf
+    with the lowest s_i / w_i is served first. Otherwise the leaf with the smallest ratio of s_i to its target is served
+    first; the target is what both stages together give it.
+
+    On a cluster it sets weights in proportion to the targets, with the scheduling policy ``drf``. Leaves take the place
+    of the paper's users. w_i is a leaf's entitled part of the cluster, the product over the levels of the queue tree.
     """
 
     name = "qknober"

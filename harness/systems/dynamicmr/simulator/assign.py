@@ -57,11 +57,10 @@ def loads(e: Running) -> Loads:
 
 
 def lendable(e: Running, kind: int, part: float) -> int:
-    """Return how many units of slots of a kind may be held by tasks of the other kind, as a whole number of tasks.
+    """Return how many units of a kind's slots tasks of the other kind may hold at once, rounded down to whole tasks.
 
-    A task that would exceed the fraction ``part``, including what is lent already, gets nothing (Algorithm 6, lines 13
-    and 19). ``part`` is of all slots, as in the algorithm, or of the slots that no task of their own kind holds, as in
-    its text.
+    This is the fraction ``part`` of all slots, as in Algorithm 6 (lines 13 and 19), or of the slots that no task of
+    their own kind holds, as in the text of the thesis. Units that are lent already are included.
     """
     slots = e.slots[kind]
     if e.rules.borrowed_of == "unused":

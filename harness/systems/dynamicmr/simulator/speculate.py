@@ -53,10 +53,10 @@ def _slowest(e: Running, node: Node, job: Job, kind: int) -> Attempt | None:
 
 
 def others_have_work(e: Running, job: Job, kind: int) -> bool:
-    """SEPB: return whether this job or one of the following jobs to be checked has a task for the slot.
+    """Return whether SEPB finds a job with a task for the slot, so that no copy is to be made.
 
-    Jobs are in the order in which slots are given to them. A waiting task of the other kind counts if it may borrow the
-    slot (conditions (1) to (3) of section 4.2.3).
+    It checks this job and those after it in the order of service, the fraction ``sepb`` of all jobs. A waiting task of
+    the other kind counts if it may borrow the slot (conditions (1) to (3) of section 4.2.3).
     """
     rules = e.rules
     if rules.sepb <= 0:

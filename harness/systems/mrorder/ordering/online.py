@@ -128,7 +128,10 @@ class Dispatcher:
         return out
 
     def close(self, now_s: Fraction | float) -> list[Submission]:
-        """Report that no further jobs will arrive: jobs that wait for a number of jobs (``pnj``) are submitted now."""
+        """Report that no further jobs will arrive.
+
+        Under ``pnj``, jobs that wait are then submitted although fewer than `jobs` of them wait.
+        """
         out = self.clock(now_s)
         while self.waiting and self.how.when == "pnj":
             out += self._round(Fraction(now_s))

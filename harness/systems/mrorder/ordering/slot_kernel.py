@@ -23,11 +23,12 @@ def waves(free, until, duration):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def line_up(t, c, n_groups, tasks, duration, work):  # type: ignore[no-untyped-def]
-    """Find the groups that start some of `tasks` > 0 tasks of `duration` > 0.
+    """Find the groups of slots that start some of `tasks` > 0 tasks of `duration` > 0.
 
-    For each of these groups, its first start after the last of them has become free, and its number of slots, are
-    written to work[0:2], sorted by that start. Returns how many groups take part, how many full rounds all of them do
-    from there, and how many tasks the last round has (from 1 to the number of their slots).
+    Let ``level`` be the time at which the last of these groups becomes free. For each group, the time of its first
+    start from ``level`` on and its number of slots are written to work[0:2], sorted by time. Returns the number of
+    these groups, the number of full rounds that all of them do from there, and the number of tasks in the round after
+    that (at least 1).
     """
     taking = n_groups
     while True:
@@ -83,8 +84,8 @@ def start(t, c, n_groups, tasks, duration, before, work):  # type: ignore[no-unt
         room += c[g] * min(waves(t[g], before, duration), tasks)
     tasks = min(tasks, room)
     taking, rounds, left = line_up(t, c, n_groups, tasks, duration, work)
-    # work[2:4] first gets the slots that do one round less, then those of the last round, each sorted by time. Then
-    # both are merged with the other groups.
+    # Write to work[2:4] the slots that have no task in the last round, then those that have one, each sorted by time.
+    # Then merge both with the groups that take no part.
     last = 0
     idle = 0
     spent = left

@@ -39,8 +39,8 @@ MASTER = Resource(STEP_MB, 0)
 _PYTHON = "/usr/bin/python3"
 _FOLLOW_S = 0.5
 _MOST_TRIES = 3
-#: Accelerators leave before the paid hour ends, because leaving takes time: by the smaller of a fraction of the hour
-#: and a number of seconds.
+#: How long before the end of the paid hour accelerators leave, because leaving takes time: a fraction of the hour, but
+#: at most a number of seconds.
 _BEFORE_END = (0.05, 3.0)
 _ALLOCATIONS = """<?xml version="1.0"?>
 <allocations>
