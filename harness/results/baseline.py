@@ -21,7 +21,7 @@ from harness.base.errors import InputError, RunInvalid, RunTimedOut
 from harness.base.files import json_text, read_json
 from harness.base.outputs import write_output
 from harness.results.catalogue import BENCH, Key, in_order, key_of
-from harness.results.runs import RunRecord
+from harness.results.runs import RunRecord, without_copies
 
 FORMAT = 1
 #: An unchanged run exceeds some bound with at most this probability, over all metrics. It is a tenth of the documented
@@ -206,8 +206,17 @@ def record(runs: Sequence[RunRecord], *, margin: float | None = None) -> list[En
     RunInvalid, RunTimedOut
         A run is not valid.
     InputError
-        Two simulated runs of one seed differ, or two different experiments have the same name.
+        Two simulated runs of one seed differ, two different experiments have the same name, or a run is a copy of
+        another one, which would make the spread too small.
     """
+    runs, copies = without_copies(runs)
+    if copies:
+        raise InputError(
+            f"{copies[0].words}, so that it is no other run",
+            where=str(copies[0].run.path),
+            hint="record each run once: leave the copies out"
+            + (f" ({len(copies)} of the given runs)" if len(copies) > 1 else ""),
+        )
     groups: dict[tuple[str, str, str], list[RunRecord]] = {}
     for run in runs:
         bad = run.invalid()

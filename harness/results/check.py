@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.base.errors import InputError
-from harness.base.files import json_text
 from harness.base.words import percent_text
 from harness.results.acknowledge import Acknowledgement, find
 from harness.results.baseline import FEWEST, Baseline, Entry, Spread, bound, detects, floor, held_by_spread
@@ -23,7 +22,7 @@ from harness.results.catalogue import Key, in_order
 from harness.results.compare import amount_text, number_text
 from harness.results.history import History, histories
 from harness.results.metric import Metric
-from harness.results.runs import RunRecord
+from harness.results.runs import RunRecord, without_copies
 from harness.results.together import Of, together
 
 Verdict = Literal["fine", "better", "worse", "changed", "missing", "not judged", "acknowledged"]
@@ -86,9 +85,10 @@ def _moved(metric: Metric, value: float, recorded: float) -> str:
 def check(runs: Sequence[RunRecord], baseline: Baseline, *, folder: bool = False, strict: bool = False) -> Checked:
     """Every run against its entry of the baseline.
 
-    Runs with a recorded seed are held exactly where the backend is deterministic. The others of an entry are held
-    together: enough of them by one test of all metrics (`together`), fewer by the spread of the recorded ones. Of
-    several runs, and of a folder, those are missing that the baseline has of the same experiment and backend.
+    A copy of another run is not judged. Runs with a recorded seed are held exactly where the backend is deterministic.
+    The others of an entry are held together: enough of them by one test of all metrics (`together`), fewer by the
+    spread of the recorded ones. Of several runs, and of a folder, those are missing that the baseline has of the same
+    experiment and backend.
 
     Parameters
     ----------
@@ -117,6 +117,8 @@ def check(runs: Sequence[RunRecord], baseline: Baseline, *, folder: bool = False
     unknown = []
     given = set()
     seeds: dict[tuple[str, str, str], set[str]] = {}
+    several = len(runs) > 1
+    runs, copies = without_copies(runs)
     for run in runs:
         bad = run.invalid()
         entry = baseline.entry(run)
@@ -155,11 +157,10 @@ def check(runs: Sequence[RunRecord], baseline: Baseline, *, folder: bool = False
         )
         for run in unknown
     ]
-    for run, first in _copies(runs):
-        run_name = (run.experiment, run.variant, run.backend)
-        words = f"a copy of {first.path}, which counts twice"
-        found.remarks.append(f"{run.path}: {words}; leave one of them out")
-        found.held.append(_without_value(run_name, str(run.path), "not judged", words))
+    for copy in copies:
+        run_name = (copy.run.experiment, copy.run.variant, copy.run.backend)
+        found.remarks.append(copy.remark)
+        found.held.append(_without_value(run_name, str(copy.run.path), "not judged", copy.words))
     for entry in baseline.entries:
         missing = sorted(set(entry.exact) - seeds.get(entry.name, set(entry.exact)), key=lambda seed: (len(seed), seed))
         if missing:
@@ -174,7 +175,7 @@ def check(runs: Sequence[RunRecord], baseline: Baseline, *, folder: bool = False
         if not any((name, key) in tested for key in entries[name].spread):
             power = detects(entries[name], metrics=total, runs=len(own))
             found.remarks += [f"{name[0]}, {name[1]}: {power}"] if power else []
-    if folder or len(runs) > 1:
+    if folder or several:
         # A policy that never began has no directory: of several runs all that is recorded beside them is wanted.
         places = {(run.experiment, run.backend) for run in runs}
         words = "recorded, but no run of it was given"
@@ -188,18 +189,6 @@ def check(runs: Sequence[RunRecord], baseline: Baseline, *, folder: bool = False
             found.remarks.append(f"{entry.experiment}, {entry.variant}, {entry.backend}: {words}")
             found.held.append(_without_value(entry.name, baseline.path, "not judged", words))
     return found
-
-
-def _copies(runs: Sequence[RunRecord]) -> list[tuple[RunRecord, RunRecord]]:
-    """Pair each run whose files say what an earlier one's say, its start and duration included, with that one."""
-    seen: dict[str, RunRecord] = {}
-    pairs = []
-    for run in runs:
-        text = json_text({"info": dict(run.info), "summary": dict(run.summary)})
-        first = seen.setdefault(text, run)
-        if first is not run and run.start:
-            pairs.append((run, first))
-    return pairs
 
 
 def _without_value(name: tuple[str, str, str], where: str, verdict: Verdict, words: str) -> Held:

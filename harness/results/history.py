@@ -19,7 +19,7 @@ from harness.base.words import counted
 from harness.results.baseline import floor, held_by_spread, spread_of
 from harness.results.catalogue import Key, in_order
 from harness.results.compare import amount_text
-from harness.results.runs import RunRecord
+from harness.results.runs import RunRecord, without_copies
 
 #: The probability that a history without any change raises an alarm, over all metrics.
 HISTORY_ALPHA = 0.005
@@ -103,9 +103,9 @@ def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
     Parameters
     ----------
     runs : iterable of RunRecord
-        Invalid runs are left out. Runs of one experiment (by hash), policy and backend form one history. An experiment
-        that was replaced by later runs of its name is left out, too: its last level never changes, so its alarm could
-        never end.
+        Invalid runs and copies of runs are left out. Runs of one experiment (by hash), policy and backend form one
+        history. An experiment that was replaced by later runs of its name is left out, too: its last level never
+        changes, so its alarm could never end.
 
     Returns
     -------
@@ -116,6 +116,7 @@ def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
     """
     series: dict[_Of, list[RunRecord]] = {}
     left_out = 0
+    runs, copies = without_copies(runs)
     for run in runs:
         if run.invalid() is None:
             series.setdefault(_Of(run.experiment, run.variant, run.backend, run.hash), []).append(run)
@@ -125,7 +126,7 @@ def histories(runs: Iterable[RunRecord]) -> tuple[list[History], list[str]]:
     for own in series.values():
         own.sort(key=lambda run: (run.start, str(run.path)))
     series, replaced = _without_replaced(series)
-    remarks = [*_several_experiments(series), *replaced, *remarks]
+    remarks = [*_several_experiments(series), *replaced, *remarks, *(copy.remark for copy in copies)]
     tracks: list[_Track] = []
     for name, own in series.items():
         keys = in_order(key for run in own for key in run.values if held_by_spread(key))

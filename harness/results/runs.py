@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError, RunInvalid
-from harness.base.files import read_json
+from harness.base.files import json_text, read_json
 from harness.policies.registry import POLICIES
 from harness.results.catalogue import BENCH, Key, flat
 from harness.results.validity import Invalid, invalidity
@@ -238,6 +238,53 @@ def read_runs(paths: Iterable[Path]) -> list[RunRecord]:
     return [read_run(found) for found in unique.values()]
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A run whose files have the same content as those of ``original``, its start and its durations included."""
+
+    run: RunRecord
+    original: RunRecord
+
+    @property
+    def words(self) -> str:
+        """Describe it in a clause."""
+        return f"a copy of {self.original.path}"
+
+    @property
+    def remark(self) -> str:
+        """Say that it is left out."""
+        return f"left out: {self.run.path}: {self.words}, so that it is no other run"
+
+
+def without_copies(runs: Iterable[RunRecord]) -> tuple[list[RunRecord], list[Copy]]:
+    """Separate the copies of runs, such as a run directory that was copied into another folder.
+
+    A copy counts as a repeat that never ran: several copies of one run make a difference by chance look certain.
+
+    Parameters
+    ----------
+    runs
+        The runs. One without a recorded start is never a copy.
+
+    Returns
+    -------
+    list of RunRecord
+        The runs, of which each one is there once, in the given order.
+    list of Copy
+        The others.
+    """
+    originals: dict[str, RunRecord] = {}
+    kept, copies = [], []
+    for run in runs:
+        text = json_text({"info": dict(run.info), "summary": dict(run.summary), "damage": run.damage})
+        original = originals.setdefault(text, run)
+        if original is not run and run.start:
+            copies.append(Copy(run, original))
+        else:
+            kept.append(run)
+    return kept, copies
+
+
 @dataclass(frozen=True)
 class Group:
     """Repeats of one thing."""
@@ -320,7 +367,10 @@ def groups(arguments: Sequence[str | Group], reference: str | None = None) -> Ch
                 sources.setdefault(_unused(run.path.resolve().name, sources, [run.path]), []).append(run)
     remarks: list[str] = []
     valid: dict[str, list[RunRecord]] = {}
-    for name, runs in sources.items():
+    for name, given in sources.items():
+        # Within one source only: two sources may be compared that share a run.
+        runs, copies = without_copies(given)
+        remarks += [copy.remark for copy in copies]
         counted = [run for run in runs if run.invalid() is None]
         for run in runs:
             bad = run.invalid()

@@ -154,7 +154,7 @@ def test_history_takes_several_folders_and_goes_with_a_baseline(
     write: Write, recorded: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     history(write, [1000.0] * 20, "one")
-    history(write, [1000.0] * 4, "two")
+    history(write, [1001.0] * 4, "two")
     run = noisy(write, "new", 78)
     places = (tmp_path / "one", tmp_path / "two")
     code, out, _ = call(capsys, "check", run, "--history", *places, "--baseline", recorded, "--json")

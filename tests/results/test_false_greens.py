@@ -63,10 +63,73 @@ def test_a_copy_of_a_run_is_no_second_run(baseline: Path, tmp_path: Path, capsys
     shutil.copytree(tmp_path / "runs/1", tmp_path / "runs/1 again")
     strict = ("check", tmp_path / "runs", "--baseline", baseline, "--require-judged")
     code, _, err = call(capsys, *strict)
-    assert (code, "runs/1 again: a copy of " in err, "leave one of them out" in err) == (1, True, True)
+    assert (code, "left out: " in err, "runs/1 again: a copy of " in err) == (1, True, True)
     # The folder itself, named twice, is one folder.
     shutil.rmtree(tmp_path / "runs/1 again")
     assert call(capsys, *strict[:2], tmp_path / "runs", *strict[2:])[0] == 0
+
+
+def test_copies_of_a_run_make_nothing_more_certain(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Six copies of a run that is as slow as the slowest recorded one failed with p 0.001; the run itself is fine."""
+    for seed in range(1, 7):
+        write(f"base/{seed}", seed=seed, makespan_s=1000.0 + 10 * seed)
+    assert call(capsys, "baseline", tmp_path / "base", "-o", tmp_path / "b.json")[0] == 0
+    new = write("new/1", seed=7, makespan_s=1062.0)
+    alone = ("check", tmp_path / "new", "--baseline", tmp_path / "b.json", "--json")
+    code, before, _ = call(capsys, *alone)
+    assert code == 0
+    for at in range(2, 7):
+        shutil.copytree(new, tmp_path / f"new/{at}")
+    code, after, err = call(capsys, *alone)
+    assert code == 0
+    assert err.count("a copy of ") == 5
+    judged = [one for one in json.loads(after)["metrics"] if one["verdict"] != "not judged"]
+    assert judged == json.loads(before)["metrics"]
+    # Each copy is named.
+    assert [one["words"] for one in json.loads(after)["metrics"] if one["verdict"] == "not judged"] == [
+        f"a copy of {new}"
+    ] * 5
+
+
+def test_a_baseline_takes_no_copies_for_repeats(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five copies of one run were five recorded runs without any spread."""
+    run = write("runs/1")
+    for at in range(2, 6):
+        shutil.copytree(run, tmp_path / f"runs/{at}")
+    code, _, err = call(capsys, "baseline", tmp_path / "runs", "-o", tmp_path / "b.json")
+    assert (code, f"runs/2: a copy of {run}" in err, "leave the copies out" in err) == (1, True, True)
+    assert not (tmp_path / "b.json").exists()
+
+
+def test_a_comparison_counts_each_run_once(write: Write, tmp_path: Path) -> None:
+    """A copy was a further repeat of its policy: its p-values were too small."""
+    for variant, factor in (("fair", 1.0), ("ltrf", 1.1)):
+        run = write(f"runs/{variant}", variant=variant, makespan_s=1000.0 * factor)
+        for at in range(5):
+            shutil.copytree(run, tmp_path / f"runs/{variant} {at}")
+    chosen = groups([str(tmp_path / "runs")])
+    assert [len(group.runs) for contest in chosen.contests for group in contest.groups] == [1, 1]
+    assert len(chosen.remarks) == 10
+    assert chosen.remarks[0].startswith(f"left out: {tmp_path / 'runs/fair 0'}: a copy of ")
+    # Two sources may share a run: nothing is left out of what is compared with it.
+    assert not groups([str(tmp_path / "runs/fair"), str(tmp_path / "runs/fair 0")]).remarks
+
+
+def test_a_history_counts_each_run_once(write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Copies of the last run looked like a lasting change."""
+    rng = np.random.default_rng(5)
+    for day in range(1, 13):
+        run = write(f"runs/{day}", start=f"2026-01-{day:02}", makespan_s=float(rng.normal(1000, 5)))
+    slow = write("runs/13", start="2026-01-13", makespan_s=1100.0)
+    assert call(capsys, "check", "--history", tmp_path / "runs")[0] == 0
+    for at in range(12):
+        shutil.copytree(slow, tmp_path / f"runs/{slow.name} {at}")
+    code, _, err = call(capsys, "check", "--history", tmp_path / "runs")
+    assert (code, err.count(f"a copy of {run.parent}")) == (0, 12)
 
 
 def test_a_folder_in_which_one_run_is_left_lacks_the_other_policies(
