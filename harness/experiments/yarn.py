@@ -287,6 +287,7 @@ def _ran(ended: Sequence[Ended]) -> list[Ran]:
             "horizon_s" in of[name].settings,
             ":" in of[name].policy,
             {run.variant.seed: run.summary for run in ended if without_seed(run.variant) == name},
+            of[name].scheduler,
         )
         for name, summaries in by_variant(ended).items()
     ]

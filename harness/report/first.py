@@ -118,6 +118,7 @@ def _ran(runs: Sequence[Run]) -> list[Ran]:
             "horizon_s" in variant.runs[0].settings,
             ":" in variant.runs[0].policy,
             {run.seed: run.summary for run in variant.runs if run.seed is not None and run.phases is None},
+            variant.runs[0].scheduler,
         )
         for variant in variants_of(runs)
     ]

@@ -81,6 +81,11 @@ class RunRecord:
         return str(self._of_policy("mode") or "inside")
 
     @property
+    def scheduler(self) -> str:
+        """The scheduler that it ran on; run.json names it unless it is the Fair Scheduler."""
+        return str(self._of_policy("scheduler") or "fair")
+
+    @property
     def settings(self) -> Mapping[str, Any]:
         """The policy's settings."""
         found = self._of_policy("settings")

@@ -27,9 +27,9 @@ LITTLE_LOSS = 0.01
 class Ran:
     """One variant: its label, whether its policy pays back what was lent, whether it acts from outside, its summary.
 
-    ``has_horizon``: whether its horizon was given. ``own``: whether its policy is a user's file. ``seeds``: the summary
-    of each seed (``summary`` is their mean). With several seeds, a change only counts if the 95 % interval of the mean
-    of the seeds' changes excludes 0.
+    ``scheduler``: the scheduler that it ran on. ``has_horizon``: whether its horizon was given. ``own``: whether its
+    policy is a user's file. ``seeds``: the summary of each seed (``summary`` is their mean). With several seeds, a
+    change only counts if the 95 % interval of the mean of the seeds' changes excludes 0.
     """
 
     label: str
@@ -39,6 +39,7 @@ class Ran:
     has_horizon: bool = False
     own: bool = False
     seeds: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    scheduler: str = "fair"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +84,23 @@ def completion_of(queue: str) -> Callable[[Mapping[str, Any]], float | None]:
 def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
     """Return three sentences on the runs of experiment ``name``.
 
-    None without a run that pays back and one that does not.
-
     They are about a user's own policy if there is one. Otherwise they are about the run that pays back with the
     smallest sharing loss, preferably among those from outside, because a cluster can use these. They compare it with
-    the first run that does not pay back but divides the cluster by demand; with a fixed partition (no sharing at all)
-    only if there is no other.
+    the first run on the same scheduler that does not pay back but divides the cluster by demand; with a fixed partition
+    (no sharing at all) only if there is no other.
+
+    None without a run that pays back and one that does not. One sentence, which says so, where such runs are on
+    different schedulers only.
     """
     pair = before_and_after(runs)
     if pair is None:
-        return []
+        without, with_memory = _without(runs), _with_memory(runs)
+        if without is None or with_memory is None:
+            return []
+        return [
+            f"What changed: not comparable, because {with_memory.label} ran on the {_title(with_memory.scheduler)} and "
+            f"{without.label} on the {_title(without.scheduler)}; run a policy without memory on the same scheduler."
+        ]
     without, with_memory = pair
     moved = _moved(without, with_memory)
     return [
@@ -103,12 +111,20 @@ def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
 
 
 def before_and_after(runs: Sequence[Ran]) -> tuple[Ran, Ran] | None:
-    """The two runs that `sentences` is about, the one that does not give back first; None without such a pair."""
-    without = _without(runs)
-    # What another scheduler changes is not what the policy changes.
-    alike = [run for run in runs if without is not None and _scheduler(run) == _scheduler(without)]
-    with_memory = _with_memory(alike) or _with_memory(runs)
-    return None if with_memory is None or without is None else (without, with_memory)
+    """Return the two runs that `sentences` is about, the one that does not give back first.
+
+    Both ran on one scheduler, because what another scheduler changes is not what the policy changes. The scheduler of a
+    user's own policy comes first, then the scheduler of the reference run. None without such a pair.
+    """
+    first = _without(runs)
+    schedulers = dict.fromkeys([*([first.scheduler] if first is not None else []), *(run.scheduler for run in runs)])
+    pairs = []
+    for scheduler in schedulers:
+        alike = [run for run in runs if run.scheduler == scheduler]
+        without, with_memory = _without(alike), _with_memory(alike)
+        if without is not None and with_memory is not None:
+            pairs.append((without, with_memory))
+    return min(pairs, key=lambda pair: not pair[1].own, default=None)
 
 
 def reference(runs: Sequence[Ran]) -> str | None:
@@ -128,10 +144,8 @@ def _cut_off(run: Ran) -> bool:
     return any((q.get("jobs") or 0) - q.get("ended", q.get("jobs") or 0) - (q.get("failed") or 0) > 0 for q in queues)
 
 
-def _scheduler(run: Ran) -> str:
-    """The scheduler that a variant's label names; empty where it names none."""
-    settings = run.label.split(",")[1:]
-    return next((one for one in settings if one.startswith("scheduler=")), "")
+def _title(scheduler: str) -> str:
+    return f"{scheduler.title()} Scheduler"
 
 
 def _with_memory(runs: Sequence[Ran]) -> Ran | None:

@@ -190,6 +190,23 @@ def test_several_experiments_say_first_what_came_out(tmp_path: Path, capsys: pyt
     assert sorted(path.parent.name for path in (tmp_path / "out").glob("*/fair")) == ["other", "small"]
 
 
+def test_a_policy_on_another_scheduler_is_credited_with_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without a pair on one scheduler, the Capacity Scheduler's gain was said to be the policy's."""
+    mine = {"policy": "ltrf", "mode": "outside", "scheduler": "capacity", "name": "mine"}
+    path = tmp_path / "two.yaml"
+    path.write_text(yaml.safe_dump({**EXPERIMENT, "policies": ["fair", mine]}))
+    out = tmp_path / "out"
+    assert call(str(path), "--out", str(out)) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.startswith(
+        "What changed: not comparable, because mine,scheduler=capacity ran on the Capacity Scheduler and fair on the "
+    )
+    (page,) = out.glob("*.html")
+    assert "What changed" not in page.read_text(encoding="utf-8")
+
+
 def test_failed_jobs_are_exit_code_4(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write(tmp_path, faults={"failure": 1.0, "max_attempts": 1})
     assert call(path, "--policy", "fair", "--no-report", "--out", str(tmp_path / "out")) == 4

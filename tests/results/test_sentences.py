@@ -7,15 +7,22 @@ from typing import Any
 
 import pytest
 
-from harness.results.sentences import Ran, reference, sentences
+from harness.results.sentences import Ran, before_and_after, reference, sentences
 
 
-def ran(label: str, loss: float, completions: dict[str, float], gives_back: bool | None = None, **more: Any) -> Ran:
+def ran(
+    label: str,
+    loss: float,
+    completions: dict[str, float],
+    gives_back: bool | None = None,
+    scheduler: str = "fair",
+    **more: Any,
+) -> Ran:
     queues = {f"root.{name}": {"mean_completion_s": mean, "jobs": 5, "ended": 5} for name, mean in completions.items()}
     summary = {"sharing_loss_integral": loss, "sharing_loss": -loss / 1000, "makespan_s": 1000.0, "queues": queues}
     policy = label.partition(",")[0].partition("@")[0]
     back = policy == "ltrf" if gives_back is None else gives_back
-    return Ran(label, back, "@outside" in label, summary | more, "horizon_s" in label)
+    return Ran(label, back, "@outside" in label, summary | more, "horizon_s" in label, scheduler=scheduler)
 
 
 FAIR = ran("fair", 71.6, {"A": 100, "B": 100, "C": 100})
@@ -82,10 +89,26 @@ def test_what_another_scheduler_changes_is_not_said_of_the_policy() -> None:
     runs = [
         ran("fair", 211.7, {"A": 182}),
         ran("ltrf@outside", 194.4, {"A": 185}),
-        ran("capacity,scheduler=capacity", 57.8, {"A": 106}),
-        ran("ltrf@outside,scheduler=capacity", 57.7, {"A": 106}),
+        ran("capacity,scheduler=capacity", 57.8, {"A": 106}, scheduler="capacity"),
+        ran("ltrf@outside,scheduler=capacity", 57.7, {"A": 106}, scheduler="capacity"),
     ]
     assert sentences("x", runs)[0].startswith("What changed: ltrf@outside leaves the sharing loss about as it was (")
+    # Without a pair on the reference's scheduler, the pair on the other one is compared.
+    assert "57.7 s) against capacity,scheduler=capacity, and" in sentences("x", [runs[0], *runs[2:]])[0]
+    # A user's own policy comes before the reference's scheduler.
+    own = replace(runs[3], label="mine:Mine@outside,scheduler=capacity", own=True)
+    assert sentences("x", [*runs, own])[0].startswith("What changed: mine:Mine@outside,scheduler=capacity leaves")
+
+
+@pytest.mark.parametrize("label", ["ltrf@outside,scheduler=capacity", "lt"])
+def test_runs_on_different_schedulers_only_are_not_compared(label: str) -> None:
+    """The second label does not name its scheduler."""
+    runs = [ran("fair", 211.7, {"A": 182}), ran(label, 42.0, {"A": 106}, gives_back=True, scheduler="capacity")]
+    assert before_and_after(runs) is None
+    assert sentences("x", runs) == [
+        f"What changed: not comparable, because {label} ran on the Capacity Scheduler and fair on the Fair Scheduler; "
+        "run a policy without memory on the same scheduler."
+    ]
 
 
 def test_a_queue_without_an_ended_job_is_not_said_to_keep_its_time() -> None:
