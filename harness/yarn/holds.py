@@ -404,7 +404,8 @@ class _Shortage:
         if not self.more:
             return held
         lacking = self.has + self.more - self.most
-        return f"{held}, and the next one asks for {self.more:,} {self.unit}, {lacking:,} more than is left"
+        tail = f"{lacking:,} more than is left" if lacking > 0 else "which is left by now"
+        return f"{held}, and the next one asks for {self.more:,} {self.unit}, {tail}"
 
 
 def _does_not_fit(facts: Facts, used: Resource, limit: Resource, ask: Resource | None) -> _Shortage:
@@ -484,19 +485,24 @@ def _least(facts: Facts, unit: str, *, now: float | None, one: float, limit: int
     The limit is the setting times a base, rounded up to a multiple of the smallest container
     (``AbstractLeafQueue.getUserAMResourceLimitPerPartition``, ``calculateAndGetAMResourceLimitPerPartition``). So the
     limit in force may be nearly one smallest container above that product, and does not grow in proportion. ``one`` is
-    a lower bound of the base from the queue's capacity. None: nothing is known that would suffice.
+    a lower bound of the base from the queue's capacity. A value that is not above the present one is never returned.
+    None: nothing is known that would suffice, or ``need`` is within the limit by now.
     """
+    if need <= limit:
+        return None
     step = 0 if facts.smallest is None else _amount(facts.smallest, unit)
     if step > 0:
         # Hadoop adds a half before it cuts the fraction off, so one unit above a multiple gives the next multiple.
         product, before = (need + step - 1) // step * step - step + 1, limit - step
-        fits = now is not None and now * one <= limit
     else:
-        product, before, fits = need, 0, True
+        # How far the limit in force is above the product is not known.
+        product, before = need, 0
+    # The limit in force is no less than the setting times the base: otherwise ``one`` is no lower bound of the base.
+    fits = now is not None and now * one <= limit
     enough = [product / one] if one > 0 and fits else []
     if now and before > 0:
         enough.append(now * product / before)
-    return min(enough, default=None)
+    return min((value for value in enough if now is None or value > now), default=None)
 
 
 def _raise(now: float | None, least: float | None) -> str:

@@ -129,6 +129,36 @@ def test_the_part_for_masters_that_is_told_lets_one_more_start(
     assert alone * guaranteed_mb >= has_mb + 512
 
 
+@pytest.mark.parametrize(("smallest", "least"), [(None, ""), (Resource(512, 1), " to 0.31 or more")])
+def test_no_part_for_masters_is_told_that_is_not_above_the_present_one(smallest: Resource | None, least: str) -> None:
+    """Without the smallest container "from 0.1 to 0.05 or more" was told.
+
+    The queue's share says nothing of the base of the limit where the limit is less than the part of the share.
+    """
+    facts = facts_of("capacity")
+    limits = facts.limits.queues["root.am"]
+    settings = {**(limits.settings or {}), "maximum-am-resource-percent": 0.1, "user-limit-factor": -1.0}
+    fair_share = Resource(40960, 40)
+
+    def mend(limit_mb: int) -> str:
+        [user] = limits.users
+        changed = replace(
+            limits,
+            settings=settings,
+            users=(replace(user, am_used=Resource(1536, 1), am_limit=Resource(limit_mb, 16)),),
+        )
+        queue = replace(facts.status.queues["root.am"], fair_share=fair_share)
+        status = replace(facts.status, queues={**facts.status.queues, "root.am": queue})
+        all_limits = replace(facts.limits, queues={**facts.limits.queues, "root.am": changed})
+        [hold] = holds_of_queue(replace(facts, smallest=smallest, status=status, limits=all_limits), "root.am")
+        return f"{hold.what} {hold.mend}"
+
+    assert mend(1024).endswith(f"Raise it from 0.1{least}")
+    # ResourceManagers tell of a limit for a while after it was raised.
+    assert "which is left by now" in mend(4096)
+    assert mend(4096).endswith("Raise it from 0.1")
+
+
 @pytest.mark.parametrize("kind", ["fair", "capacity"])
 def test_a_parent_whose_waiting_queues_are_all_held_is_not_next(kind: str) -> None:
     words = " ".join(explain(view_of(facts_of(kind)), "root.dept"))
