@@ -16,7 +16,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, get_args
 
 from harness.base.errors import CallError, InputError, nearest
-from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, LedgerSettings, Measure, Order, Plan
+from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, LedgerSettings, Measure, Order, Plan
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.user_file import defined_at
 
@@ -223,12 +223,19 @@ def checked_plan(policy: Policy, snapshot: Snapshot, ledger: LedgerView) -> Plan
     return checked
 
 
+#: The attributes of a plan that are written to a scheduler, each by queue.
+_ATTRIBUTES = tuple(one.name for one in fields(Attributes))
+
+
 def _problem(plan: Any, snapshot: Snapshot) -> str:
     """Return what is wrong with the answer of ``plan()``; empty where nothing is."""
     if not isinstance(plan, Plan):
         return f"plan() returns {_short(plan)}, which is not a Plan"
     if not isinstance(plan.order, Order):
         return f"its plan's order is {_short(plan.order)}, which is not an Order"
+    for name in (*_ATTRIBUTES, "reasons"):
+        if not isinstance(getattr(plan, name), Mapping):
+            return f"its plan's {name} is {_short(getattr(plan, name))}, which is not a mapping of queues' names"
     measures = get_args(Measure)
     if plan.order.measure not in measures:
         return f"Order(measure={_short(plan.order.measure)}) is not one of {', '.join(measures)}"
@@ -238,7 +245,9 @@ def _problem(plan: Any, snapshot: Snapshot) -> str:
     for queue, weight in plan.weights.items():
         # The administrator's own weight may be 0; a policy may leave it as it is.
         own = weight == snapshot.queues[queue].weight
-        if not (own or (isinstance(weight, Real) and WEIGHT_MIN <= float(weight) <= WEIGHT_MAX)):
+        # True is a number to Python. An integer may be too large for a float, so none is made of it.
+        number = isinstance(weight, Real) and not isinstance(weight, bool)
+        if not (number and (own or WEIGHT_MIN <= weight <= WEIGHT_MAX)):
             return f"weight {_short(weight)} of {queue} is not within [{WEIGHT_MIN:g}, {WEIGHT_MAX:g}]"
     return ""
 
@@ -294,7 +303,11 @@ def _wrong_key(policy: Policy, queue: str, key: Any) -> InputError:
 
 
 def _short(value: Any) -> str:
-    shown = repr(value)
+    try:
+        shown = repr(value)
+    except ValueError:
+        # Python writes no integer of more than 4,300 digits.
+        return f"an integer of {value.bit_length():,} bits" if isinstance(value, int) else f"a {type(value).__name__}"
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 

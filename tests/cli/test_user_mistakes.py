@@ -174,6 +174,12 @@ class Mine(Policy):
         ("Plan(weights=dict.fromkeys(leaves, -1.0))", "is not within [0.001, 1e+06]"),
         ("Plan(weights=dict.fromkeys(leaves, float('nan')))", "weight nan of root."),
         ("Plan(weights=dict.fromkeys(leaves, 'two'))", "weight 'two' of root."),
+        ("Plan(weights=dict.fromkeys(leaves, 10**400))", "weight 1000000"),
+        ("Plan(weights=dict.fromkeys(leaves, 10**5000))", "weight an integer of 16,610 bits of root."),
+        ("Plan(weights=dict.fromkeys(leaves, True))", "weight True of root."),
+        ("Plan(weights=None)", "its plan's weights is None, which is not a mapping of queues' names"),
+        ("Plan(min_shares=leaves)", "its plan's min_shares is ['root."),
+        ("Plan(reasons='because')", "its plan's reasons is 'because', which is not a mapping"),
     ],
 )
 def test_a_plan_that_no_scheduler_could_follow_is_one_line(
