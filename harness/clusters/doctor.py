@@ -24,7 +24,7 @@ from harness.clusters.status import ClusterStatus
 from harness.model.data import data_path
 from harness.model.resources import ZERO, Resource
 from harness.yarn.answers import NodeStatus
-from harness.yarn.capacity.properties import ASYNCHRONOUS, parse_configuration, shown_properties
+from harness.yarn.capacity.properties import ASYNCHRONOUS, parse_configuration, shown_properties, unseen_templates
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.source import StoreSource
 from harness.yarn.capacity.traps import find_traps
@@ -349,7 +349,7 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
 
     For a Fair Scheduler only those that the ResourceManager itself shows.
     """
-    whole = True
+    whole, unseen = True, list[str]()
     try:
         if rest.scheduler().type != CAPACITY:
             yield from _fair_preemption(rest)
@@ -364,7 +364,9 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
                 values = store.read().values
             except Refused:
                 # An RM that stores its configuration in a file (the default) does not show it anywhere.
-                values, whole, source = shown_properties(rest.scheduler_with_limits()[1]), False, "/scheduler"
+                limits = rest.scheduler_with_limits()[1]
+                values, whole, source = shown_properties(limits), False, "/scheduler"
+                unseen = unseen_templates(limits)
         site = shown_site(rest)
         traps = find_traps(values, site, queue_tree(values, source=source), hadoop)
     except Refused as error:
@@ -385,6 +387,15 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
             "when it is steered is told as far as its queues show it",
             "give --allocations capacity-scheduler.xml for the rest; `enforce` takes the file as `capacity_file`",
         )
+        if unseen:
+            listed = ", ".join(unseen[:3]) + (f" and {len(unseen) - 3} more" if len(unseen) > 3 else "")
+            yield Finding(
+                "capacity",
+                "note",
+                f"the template of the queues that {listed} creates is not shown: its user-limit-factor and "
+                "maximum-am-resource-percent are not checked",
+                "give --allocations capacity-scheduler.xml",
+            )
         # The RM does not show whether a limit of applications is set or follows the share.
         traps = tuple(trap for trap in traps if trap.name != "maximum-applications")
     # If no other queue has a priority, a controller's lift is 1, and only the controller knows whether it wrote it.

@@ -320,6 +320,22 @@ def test_a_capacity_scheduler_whose_configuration_is_a_file(tmp_path: Path) -> N
     assert "keeps its configuration in a file" not in " ".join(finding.what for finding in findings)
 
 
+@pytest.mark.parametrize("creation", ["legacy", "flexible"])
+def test_a_template_that_the_rm_does_not_show_is_named(creation: str) -> None:
+    """Its limits were left out in silence until the first queue was created from it."""
+    rm = held("capacity")
+
+    def unseen() -> list[str]:
+        return [finding.what for finding in examine(rm) if "is not shown: its user-limit-factor" in finding.what]
+
+    assert unseen() == []
+    queues = rm.more["/scheduler"]["scheduler"]["schedulerInfo"]["queues"]["queue"]
+    (parent,) = [queue for queue in queues if queue["queueName"] == "dept"]
+    parent |= {"autoCreationEligibility": creation, "queues": {"queue": []}}
+    (what,) = unseen()
+    assert what.startswith("the template of the queues that root.dept creates is not shown: ")
+
+
 def test_a_default_that_no_file_shows_is_no_problem(tmp_path: Path) -> None:
     """Since 3.5 scheduling is asynchronous by default: without the file nobody sees whether it switches that off."""
     rm = held("capacity")

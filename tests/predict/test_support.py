@@ -34,7 +34,7 @@ from harness.yarn import answers
 from harness.yarn.answers import NodeStatus
 from harness.yarn.capacity.convert import render_properties
 from harness.yarn.capacity.monitors import POLICIES, PREEMPTION
-from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX, shown_properties
+from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX, shown_properties, unseen_templates
 from harness.yarn.capacity.traps import preemption_bound
 from harness.yarn.queue_limits import scheduler_limits
 from tests.clusters.test_doctor import CAPACITY_FILE, RECORDED, held
@@ -460,7 +460,9 @@ def test_a_parent_that_creates_queues_shows_without_the_file() -> None:
         root: dict[str, Any] = {"type": "capacityScheduler", "queueName": "root", "capacity": 100.0, "queues": queues}
         for queue in (child, parent, other, root):
             queue["capacities"] = {"queueCapacitiesByPartition": []}
-        values = shown_properties(scheduler_limits({"scheduler": {"schedulerInfo": root}}, "x"))
+        limits = scheduler_limits({"scheduler": {"schedulerInfo": root}}, "x")
+        values = shown_properties(limits)
+        assert unseen_templates(limits) == ([] if below else ["root.research"])
         cluster = Cluster("capacity", values, CAPACITY_BASE.site, whole=False)
         by_key = {row.feature.key: row for row in rows(cluster)}
         cells = by_key["auto-created-v1"].cells
@@ -471,6 +473,10 @@ def test_a_parent_that_creates_queues_shows_without_the_file() -> None:
         # The settings of the template are those of a queue that it made; without one they are not seen.
         held = f"{PREFIX}root.research.leaf-queue-template.user-limit-factor"
         assert (held in traps["user-limit-factor"].hint) if below else ("user-limit-factor" not in traps)
+        # Before Hadoop 3.4 a factor of -1 refuses every application; nobody has set one here.
+        refused = [trap.what for trap in enforce_traps(replace(cluster, hadoop=(3, 3))) if "refuses" in trap.what]
+        assert len(refused) == 1
+        assert "root.prod refuses every application" in refused[0]
 
 
 def test_the_table_fits_a_terminal() -> None:

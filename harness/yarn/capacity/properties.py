@@ -162,16 +162,17 @@ def shown_properties(limits: SchedulerLimits) -> dict[str, str]:
     An RM whose configuration is a file shows it nowhere else. The page does not tell whether a value is set or a
     default, and has no settings of the scheduler as a whole. A queue that the scheduler has created by itself is in no
     configuration; its settings are those of its parent's template. The page does not show a template without queues, so
-    the result has values for it that limit nothing.
+    the result has values for it that limit nothing; `unseen_templates` names its parent.
     """
     found: dict[str, str] = {}
+    templates = _legacy_templates(limits)
     below: dict[str, list[str]] = {}
     for path, queue in limits.queues.items():
         if queue.creation in _CREATION:
             found[f"{PREFIX}{path}.{_CREATION[queue.creation]}.enabled"] = "true"
         if queue.creation == "legacy":
-            template = {"user-limit-factor": -1.0, "maximum-am-resource-percent": ENOUGH}
-            template |= next((one.settings or {} for one in limits.queues.values() if one.parent == path), {})
+            # Not -1, which releases before 3.4 take for a limit below 0.
+            template = {"user-limit-factor": ENOUGH, "maximum-am-resource-percent": ENOUGH, **templates.get(path, {})}
             found |= {f"{PREFIX}{path}.leaf-queue-template.{key}": f"{value:g}" for key, value in template.items()}
         if queue.created:
             continue
@@ -182,3 +183,23 @@ def shown_properties(limits: SchedulerLimits) -> dict[str, str]:
             if queue.parent is not None or key != "maximum-capacity":
                 found[f"{PREFIX}{path}.{key}"] = f"{value:g}"
     return {**found, **{f"{PREFIX}{path}.queues": ",".join(names) for path, names in below.items()}}
+
+
+def unseen_templates(limits: SchedulerLimits) -> list[str]:
+    """Return the parents that create queues by templates whose settings ``/scheduler`` does not show.
+
+    A legacy template shows in the first queue that is created from it. A flexible one consists of several templates, of
+    which a created queue does not show which one it has its settings from.
+    """
+    shown = _legacy_templates(limits)
+    return [path for path, queue in limits.queues.items() if queue.creation in _CREATION and path not in shown]
+
+
+def _legacy_templates(limits: SchedulerLimits) -> dict[str, Mapping[str, float]]:
+    """Return the settings of the first queue below each legacy parent, which are those of its template."""
+    found: dict[str, Mapping[str, float]] = {}
+    for queue in limits.queues.values():
+        above = limits.queues.get(queue.parent) if queue.parent is not None else None
+        if above is not None and queue.parent is not None and above.creation == "legacy":
+            found.setdefault(queue.parent, queue.settings or {})
+    return found
