@@ -17,7 +17,7 @@ from harness.base.errors import InputError
 from harness.experiments.spec import DEFAULT_SCHEDULER
 from harness.predict.replay import write_experiment
 from harness.predict.simulated_run import simulated_jobs
-from harness.predict.usage import By, gb_hours, owed_at_end, paid_back_in_all, statement
+from harness.predict.usage import By, gb_hours, gb_hours_digits, owed_at_end, paid_back_in_all, statement
 from harness.traces.recorded import JobLine, Trace
 
 #: Long-term fairness as a cluster's controller enforces it.
@@ -67,6 +67,11 @@ class Payback:
             for queue in self.owed
         }
 
+    @property
+    def digits(self) -> int:
+        """The number of decimals of its amounts in GB-hours."""
+        return gb_hours_digits(value for queue in self.owed for value in self.figures(queue))
+
     def lines(self) -> list[str]:
         """Return a table for a person, in GB-hours."""
         heads = ("owed", "paid back", "as it is", "long-term", "more")
@@ -74,8 +79,9 @@ class Payback:
             "paid back in all: recorded, simulated as it is, and with long-term fairness (GB h)",
             f"  {'queue':<28}{''.join(f'{head:>11}' for head in heads)}",
         ]
+        digits = self.digits
         for queue in self.owed:
-            cells = "".join(f"{gb_hours(value):>11,.1f}" for value in self.figures(queue))
+            cells = "".join(f"{gb_hours(value, digits):>11}" for value in self.figures(queue))
             lines.append(f"  {queue.removeprefix('root.'):<28}{cells}")
         return lines
 

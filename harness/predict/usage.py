@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from heapq import merge
@@ -29,6 +29,7 @@ from harness.traces.recorded import Header, JobLine
 By = Literal["day", "week", "month"]
 _DAY_S = 86_400.0
 #: Columns of the table of `rows_of`, MB-seconds.
+MB_S_PER_GB_H = 1024 * 3600
 COLUMNS = ("period", "queue", "user", "due", "had", "lent", "borrowed", "paid_back", "owed")
 #: Note about a trace that does not say when its time began.
 _LENGTHS_S = {"day": _DAY_S, "week": 7 * _DAY_S, "month": 30 * _DAY_S}
@@ -331,21 +332,33 @@ def rows_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
     return rows
 
 
-def gb_hours(mb_s: float) -> float:
-    """Format MB-seconds as GB-hours with one digit, never a negative zero."""
-    return round(mb_s / 1024 / 3600, 1) + 0.0
+def gb_hours(mb_s: float, digits: int) -> str:
+    """Format MB-seconds as GB-hours, never as a negative zero."""
+    return f"{round(mb_s / MB_S_PER_GB_H, digits) + 0.0:,.{digits}f}"
+
+
+def gb_hours_digits(amounts: Iterable[float]) -> int:
+    """Return the number of decimals with which the largest of these amounts (MB-seconds) has three digits or more.
+
+    One at least and six at most: with one alone, all amounts of a small cluster are 0.0.
+    """
+    most = max(map(abs, amounts), default=0.0) / MB_S_PER_GB_H
+    return 1 if most >= 10 or most <= 0 else min(2 - math.floor(math.log10(most)), 6)
+
+
+def statement_digits(periods: Sequence[Period]) -> int:
+    """Return the number of decimals of GB-hours for all tables of a statement."""
+    accounts = (account for period in periods for account in period.accounts.values())
+    return gb_hours_digits(value for one in accounts for value in (one.due, one.had, one.owed))
 
 
 def lines_of(periods: Sequence[Period]) -> list[str]:
-    """A table for a person, GB-hours, with as many digits as a small cluster's amounts need."""
+    """Return a table for a person, in GB-hours, with as many digits as a small cluster's amounts need."""
     lines = []
-    accounts = [account for period in periods for account in period.accounts.values()]
-    most = max((abs(value) for one in accounts for value in (one.due, one.had, one.owed)), default=0.0) / 1024 / 3600
-    # The largest amount has three digits or more.
-    digits = 1 if most >= 10 or most <= 0 else min(2 - math.floor(math.log10(most)), 6)
+    digits = statement_digits(periods)
 
     def amount(mb_s: float) -> str:
-        return f"{round(mb_s / 1024 / 3600, digits) + 0.0:,.{digits}f}"
+        return gb_hours(mb_s, digits)
 
     for period in periods:
         lines.append(f"{period.name} (GB h)")

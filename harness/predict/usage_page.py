@@ -10,13 +10,12 @@ from markupsafe import Markup
 import harness
 from harness.base.outputs import write_output
 from harness.predict.payback import Payback
-from harness.predict.usage import Account, By, Period
+from harness.predict.usage import MB_S_PER_GB_H, Account, By, Period, gb_hours, gb_hours_digits, statement_digits
 from harness.report.svg import BarChart, bar_chart, swatch
 from harness.report.templating import page_templates
 
 #: Maximum number of queues in a chart.
 _DRAWN = 12
-_MB_S_PER_GB_H = 1024 * 3600
 _FIGURES: tuple[tuple[str, Callable[[Account], float]], ...] = (
     ("due", lambda one: one.due),
     ("had", lambda one: one.had),
@@ -57,6 +56,7 @@ def write_page(
     InputError
         The disk refuses.
     """
+    digits = statement_digits(periods)
     whole: dict[str, dict[str, float]] = {}
     for period in periods:
         for leaf, account in period.accounts.items():
@@ -69,8 +69,8 @@ def write_page(
         "GB hours",
         [_short(leaf) for leaf in drawn],
         [name for name, _ in _FIGURES],
-        [[whole[leaf][name] / _MB_S_PER_GB_H for name, _ in _FIGURES] for leaf in drawn],
-        digits=1,
+        [[whole[leaf][name] / MB_S_PER_GB_H for name, _ in _FIGURES] for leaf in drawn],
+        digits=gb_hours_digits(value for leaf in drawn for value in whole[leaf].values()),
     )
     legend = [(Markup(swatch(style, filled=True)), name) for name, style in zip(chart.series, chart.shown, strict=True)]
     page = (
@@ -85,39 +85,38 @@ def write_page(
             legend=legend,
             left=len(whole) - len(drawn),
             heads=["queue", *(name for name, _ in _CELLS), "users", "borrowed of"],
-            paid_back=[[_short(queue), *map(_gb_h, paid_back.figures(queue))] for queue in paid_back.owed]
+            paid_back=[
+                [_short(queue), *(gb_hours(value, paid_back.digits) for value in paid_back.figures(queue))]
+                for queue in paid_back.owed
+            ]
             if paid_back is not None
             else [],
-            periods=[(period.name, _rows(period)) for period in reversed(periods)],
+            periods=[(period.name, _rows(period, digits)) for period in reversed(periods)],
             version=harness.__version__,
         )
     )
     write_output(path, page)
 
 
-def _rows(period: Period) -> list[list[str]]:
+def _rows(period: Period, digits: int) -> list[list[str]]:
     """Return a row for each queue with a due, a usage or a loan."""
     return [
         [
             _short(leaf),
-            *(_gb_h(figure(account)) for _, figure in _CELLS),
-            _parts(account.users),
-            _parts({_short(lender): value for lender, value in account.from_.items()}),
+            *(gb_hours(figure(account), digits) for _, figure in _CELLS),
+            _parts(account.users, digits),
+            _parts({_short(lender): value for lender, value in account.from_.items()}, digits),
         ]
         for leaf, account in period.accounts.items()
     ]
 
 
-def _parts(of: dict[str, float]) -> str:
+def _parts(of: dict[str, float], digits: int) -> str:
     """Return the three largest parts by name, and the number of others."""
     ordered = sorted(((name, value) for name, value in of.items() if value > 0), key=lambda one: (-one[1], one[0]))
     more = f", {len(ordered) - 3} more" if len(ordered) > 3 else ""
-    return ", ".join(f"{name} {_gb_h(value)}" for name, value in ordered[:3]) + more
+    return ", ".join(f"{name} {gb_hours(value, digits)}" for name, value in ordered[:3]) + more
 
 
 def _short(leaf: str) -> str:
     return leaf.removeprefix("root.")
-
-
-def _gb_h(mb_s: float) -> str:
-    return f"{round(mb_s / _MB_S_PER_GB_H, 1) + 0.0:,.1f}"

@@ -17,8 +17,9 @@ import yarnfair
 from harness.base.errors import InputError
 from harness.cli import main
 from harness.predict.foreign import played_trace
-from harness.predict.payback import payback
+from harness.predict.payback import Payback, payback
 from harness.predict.usage import By, assumed_of, document_of, lines_of, owed_at_end, statement
+from harness.predict.usage_page import write_page
 from harness.traces.accounting import Shape, held_by, work_of
 from harness.traces.recorded import ExecutorsLine, Header, JobLine, NodeChangeLine, NodeLine, QueueLine, trace_text
 from harness.traces.recording import Seen, job_of
@@ -118,6 +119,22 @@ def test_a_small_statement_has_digits_enough() -> None:
     assert had == pytest.approx(account.had / 1024 / 3600, rel=0.01)
     large = statement(header(), [ran("root.prod", 0.0, 30 * DAY, 0)], "month")
     assert all(re.search(r"\d\.\d( |$)", line) for line in lines_of(large) if line.lstrip().startswith("prod"))
+
+
+def test_a_small_statement_has_digits_enough_on_its_page_and_in_what_is_paid_back(tmp_path: Path) -> None:
+    """Both still had one digit: 0.0 in every cell of a small cluster."""
+    (small,) = statement(header(), [ran("root.prod", 0.0, 100.0, 3)], "day")
+    account = small.accounts["root.prod"]
+    paid = {"root.prod": account.borrowed}
+    result = Payback(owed=paid, recorded=paid, as_it_is=paid, long_term={"root.prod": account.had})
+    write_page(tmp_path / "usage.html", [small], "day", "x", [], result)
+    cells = re.findall("<t[dh][^>]*>(-?[0-9][^<]*)</t[dh]>", (tmp_path / "usage.html").read_text())
+    shown = {float(cell) for cell in cells}
+    for value in (account.had, account.borrowed, account.owed):
+        assert any(one == pytest.approx(value / 1024 / 3600, rel=0.01) for one in shown)
+    row = next(line for line in result.lines() if line.lstrip().startswith("prod"))
+    wanted = [account.borrowed] * 3 + [account.had]
+    assert [float(cell) for cell in row.split()[1:5]] == pytest.approx([one / 1024 / 3600 for one in wanted], rel=0.01)
 
 
 def test_a_trace_without_times_has_no_statement() -> None:
