@@ -181,8 +181,8 @@ class ControlCore:
         """Continue an earlier controller's accounts from the first observation on; what is in force is not known.
 
         state : the ledger's (`Ledger.state`). If it does not match how the policy accounts, accounting restarts and an
-        alarm says so. If the policy fails, its settings are unknown and the stored accounts are kept. consumed : leaf
-        -> its counter at that time, MiB-seconds and vcore-seconds.
+            alarm reports this. If the policy fails, its settings are unknown and the stored accounts are kept.
+        consumed : leaf -> its counter at that time, MiB-seconds and vcore-seconds.
         """
         self._kept = (state, consumed)
 

@@ -75,7 +75,8 @@ class NodeChangeLine(Line):
 class Step:
     """A change of a node while it is present.
 
-    at_s : when. size : (MiB, vcores) that it advertises from then on; None: graceful decommissioning begins.
+    at_s : when.
+    size : (MiB, vcores) that it advertises from then on; None: graceful decommissioning begins.
     """
 
     at_s: float

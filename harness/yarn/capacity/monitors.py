@@ -56,7 +56,7 @@ _NUMBERS = {
 
 
 def monitored(site: Mapping[str, object]) -> bool:
-    """Whether the Capacity Scheduler's monitors run, which yarn-site.xml sets up; preemption may be among them."""
+    """Return whether the Capacity Scheduler's monitors run (set in yarn-site.xml); preemption may be among them."""
     return str(site.get(ENABLE, "")).strip().lower() == "true"
 
 

@@ -24,7 +24,7 @@ Mode = Literal["weight", "percent", "absolute"]
 
 #: Hadoop's largest weight (MAXIMUM_CAPACITY_VALUE).
 MOST_WEIGHT = 10_000.0
-#: The smallest weight written: smaller ones would not change the order, because every queue may use one container.
+#: The smallest weight written: smaller ones change no order, because every queue is guaranteed one container.
 LEAST_WEIGHT = 1e-4
 #: Percentages are multiples of this unit; every queue gets at least one unit.
 PERCENT_UNIT = 1e-4

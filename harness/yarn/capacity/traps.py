@@ -76,8 +76,10 @@ def find_traps(
 ) -> tuple[Trap, ...]:
     """Return the traps of one cluster, blocking ones first.
 
-    values : the scheduler's properties. site : the RM's own; None if it does not show them, {} if no RM is asked.
-    tree : its queues. hadoop : the RM's release.
+    values : the scheduler's properties.
+    site : the RM's own; None if it does not show them, {} if no RM is asked.
+    tree : its queues.
+    hadoop : the RM's release.
     """
     found = [*_of_queues(values, tree, hadoop), *_of_the_rm(values, site, tree, hadoop)]
     return tuple(sorted(found, key=lambda trap: not trap.blocking))
@@ -100,7 +102,8 @@ def preemption_bound(traps: Iterable[Trap], accepted: Collection[str] = ()) -> P
 def fair_traps(hadoop: tuple[int, int], site: Mapping[str, str] | None, file: AllocationFile) -> tuple[Trap, ...]:
     """Return the traps of a Fair Scheduler of a release.
 
-    site : the RM's own properties; None if it does not show them. file : its allocation file.
+    site : the RM's own properties; None if it does not show them.
+    file : its allocation file.
     """
     found = []
     if hadoop < _MODERN:
