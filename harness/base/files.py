@@ -184,7 +184,7 @@ def read_text(path: str | Path, most: int = MOST_BYTES, *, hint: str = "check th
 
 
 def plain(value: object) -> Any:
-    """The value as JSON has it: numbers that are not finite become null."""
+    """Return a value in JSON's types: numbers that are not finite become null."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, Mapping):
@@ -200,12 +200,15 @@ def no_constant(name: str) -> float:
 
 
 def json_text(document: Mapping[str, object]) -> str:
-    """A JSON document as the files of this package have it: indented, in UTF-8, null for what is not finite."""
+    """Return a JSON document as text, in the form of this package's files.
+
+    Indented, with null for values that are not finite.
+    """
     return json.dumps(plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def write_json(path: Path, document: Mapping[str, object]) -> None:
-    """One JSON document, replaced whole."""
+    """Write one JSON document, replacing the file atomically."""
     write_text(path, json_text(document))
 
 

@@ -27,7 +27,7 @@ def end_with(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
 
     Parameters
     ----------
-    parent : the process id of the parent. Where it has gone already, this process gets the signal at once.
+    parent : the process id of the parent. If it has ended already, this process gets the signal at once.
     number : the signal that this process gets when the parent ends.
     """
     if _LIBC is None:
@@ -38,9 +38,9 @@ def end_with(parent: int, number: signal.Signals = signal.SIGKILL) -> None:
 
 
 def ending_with_us() -> Callable[[], None]:
-    """The ``preexec_fn`` of a program that is to end with this process.
+    """Tie a program to this process, as its ``preexec_fn``: the program ends with this process.
 
-    The thread that starts the program has to live until the program has ended.
+    The thread that starts the program must live until the program has ended.
     """
     parent = os.getpid()
     return lambda: end_with(parent)

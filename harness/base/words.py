@@ -1,4 +1,4 @@
-"""Text for people."""
+"""Formats text for people."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import shutil
 import textwrap
 from typing import TextIO
 
-#: Between a number and its unit no line is broken.
+#: A space without a line break, between a number and its unit.
 _UNIT = re.compile(r"(?<=\d) (?=%|ms\b|s\b|[kMGT]iB\b|vcores?\b)")
 
 
 def plain_number(text: str) -> float:
-    """The number that a text of other programs writes out. ValueError for what is none.
+    """Return the number in a text of another program. Raises ValueError for any other text.
 
-    Python's own ``float`` also takes ``1_000`` and the digits of every script: these mean something else, or nothing.
+    Python's own ``float`` also accepts ``1_000`` and the digits of every script, which are not numbers in such texts.
     """
     if "_" in text or not text.isascii():
         raise ValueError(f"could not convert string to float: {text[:40]!r}")
@@ -22,14 +22,14 @@ def plain_number(text: str) -> float:
 
 
 def counted(many: int, noun: str) -> str:
-    """``1 run``, ``3 runs``."""
+    """Return a number with its noun: ``1 run``, ``3 runs``."""
     return f"{many} {noun}" if many == 1 else f"{many} {noun}s"
 
 
 def percent_text(part: float, digits: int = 1, *, signed: bool = True) -> str:
-    """A part of a whole as every output writes it: ``+5.6 %``, with a blank before the sign for per cent.
+    """Return a fraction as a percentage in the form of all outputs: ``+5.6 %``, with a space before the percent sign.
 
-    From tenfold on there are no decimals, which nobody reads there: ``+4,281 %``.
+    From 1,000 % on it has no decimals: ``+4,281 %``.
     """
     if abs(part) >= 10:
         return f"{100 * part:+,.0f} %" if signed else f"{100 * part:,.0f} %"
@@ -37,7 +37,7 @@ def percent_text(part: float, digits: int = 1, *, signed: bool = True) -> str:
 
 
 def seconds(value: float) -> str:
-    """A duration."""
+    """Return a duration as text."""
     if value < 120:
         return f"{value:.0f} s"
     if value < 7200:
@@ -48,7 +48,7 @@ def seconds(value: float) -> str:
 
 
 def folded(text: str, columns: int, *, hang: int = 4) -> str:
-    """A line broken at a width, between words; what follows stands ``hang`` columns in."""
+    """Break a line at a width, between words; continuation lines are indented by ``hang`` columns."""
     inner = text[: len(text) - len(text.lstrip())]
     lines = textwrap.fill(
         _UNIT.sub("\0", text.strip()),
@@ -62,5 +62,5 @@ def folded(text: str, columns: int, *, hang: int = 4) -> str:
 
 
 def fitted(text: str, stream: TextIO, *, hang: int = 4) -> str:
-    """A line as a stream takes it: a terminal's broken at its width (`folded`), any other whole."""
+    """Return a line in the form for a stream: broken at a terminal's width (`folded`), unchanged for anything else."""
     return folded(text, shutil.get_terminal_size().columns, hang=hang) if stream.isatty() else text

@@ -1,7 +1,7 @@
-"""Processes that work beside this one: forks of a server, which imports what they need while this one goes on.
+"""Worker processes: forks of a server, which imports what they need while this process continues.
 
-None of them outlives the command. The kernel ends the server when the command ends, however that ends, and each worker
-when the server ends (harness.base.ties). So a command that is killed with SIGKILL leaves nothing behind.
+None of them outlives the command. The kernel ends the server when the command ends in any way, and each worker when the
+server ends (harness.base.ties). So a command that is killed with SIGKILL leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from harness.base.ties import end_with
 
 _WARM = "harness.experiments.campaign.warm"
 _starting = threading.Lock()
-#: How long is waited for a process that was killed, seconds.
+#: Time to wait for a process that was killed, seconds.
 _KILLED_S = 5.0
 
 
-#: Whether workers leave the program's main module alone.
+#: Whether workers do not import the program's main module.
 _without_main = threading.local()
 
 
@@ -70,7 +70,7 @@ _CONTEXT = _Context()
 
 
 def workers_context(*, simulating: bool = True) -> ForkServerContext:
-    """The context that worker processes are started with; its server runs when this returns.
+    """Return the context with which worker processes are started; its server runs when this returns.
 
     Parameters
     ----------
@@ -78,14 +78,14 @@ def workers_context(*, simulating: bool = True) -> ForkServerContext:
 
     Notes
     -----
-    Of what was there before the server began, workers have nothing but its environment variables.
+    Workers inherit only environment variables from before the start of the server.
     """
     begin_server(simulating=simulating)
     return _CONTEXT
 
 
 def begin_server(*, simulating: bool = True) -> None:
-    """Start the server, unless it runs: its imports then go on beside what the command does first."""
+    """Start the server, unless it runs. Its imports then run in parallel to the first steps of the command."""
     with _starting:
         if _server_pid() is not None:
             return
@@ -94,7 +94,7 @@ def begin_server(*, simulating: bool = True) -> None:
         if threading.current_thread() is threading.main_thread():
             _start()
             return
-        # The kernel takes the end of the thread that started the server for the end of the command.
+        # The kernel sends the signal when the thread that started the server ends.
         started = threading.Event()
 
         def start_and_stay() -> None:
@@ -132,12 +132,12 @@ def end_in_order_with_parent(number: signal.Signals) -> None:
 
 @contextmanager
 def worker_pool(processes: int, *, simulating: bool = True) -> Iterator[ProcessPoolExecutor]:
-    """A pool of workers. What still runs when the context ends by an exception is killed, not waited for.
+    """Provide a pool of workers. If the context ends by an exception, running workers are killed.
 
     Parameters
     ----------
-    processes : how many.
-    simulating : as of `workers_context`.
+    processes : the number of workers.
+    simulating : as for `workers_context`.
     """
     context = workers_context(simulating=simulating)
     pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_ignore_interrupts)
@@ -150,28 +150,28 @@ def worker_pool(processes: int, *, simulating: bool = True) -> Iterator[ProcessP
 
 
 def kill_pool(pool: ProcessPoolExecutor) -> None:
-    """End a pool at once, with what it works on."""
-    # Public from Python 3.14 on (kill_workers). One that was being started may not be the pool's yet; what is not a
-    # pool's is a daemon.
+    """End a pool at once, with its running tasks."""
+    # Public from Python 3.14 on (kill_workers). A worker that was just being started may not belong to the pool yet, so
+    # all children that are not daemons are killed; children outside the pool are daemons.
     started = [process for process in multiprocessing.active_children() if not process.daemon]
     ending = [*(pool._processes or {}).values(), *started]
     for process in ending:
         process.kill()
     pool.shutdown(wait=False, cancel_futures=True)
     for process in ending:
-        # A process that was killed ends at once, but not before the kernel has run it.
+        # A killed process only ends after the kernel has scheduled it once more.
         process.join(_KILLED_S)
 
 
 def _ignore_interrupts() -> None:
-    """Ctrl-C goes to all processes of a terminal; the command itself ends its workers."""
+    """Ignore Ctrl-C, which a terminal sends to all of its processes; the command itself ends its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _end_server() -> None:
     server: Any = forkserver._forkserver  # type: ignore[attr-defined]
     if server._forkserver_pid is not None:
-        # It may import still, for a command that has ended with one line.
+        # It may still be importing modules for a command that has already ended.
         os.kill(server._forkserver_pid, signal.SIGTERM)
         server._stop()
 

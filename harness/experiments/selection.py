@@ -40,7 +40,7 @@ def chosen(
 
 
 def merge_overrides(own: Mapping[str, object], given: Mapping[str, str], known: Collection[str]) -> dict[str, Any]:
-    """A policy's settings with those of the call that it knows."""
+    """Return a policy's settings, overridden by those of the call that it has."""
     return {**own, **{key: value for key, value in given.items() if key in known}}
 
 

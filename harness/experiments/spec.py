@@ -46,7 +46,7 @@ SimulatedSchedulerName = Annotated[str, AfterValidator(_known)]
 
 
 def combinations(lists: Mapping[str, Sequence[object]]) -> Iterator[dict[str, Any]]:
-    """Each combination of the listed values, by their keys."""
+    """Return each combination of the listed values, by their keys."""
     for values in itertools.product(*lists.values()):
         yield dict(zip(lists, values, strict=True))
 

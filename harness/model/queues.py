@@ -262,7 +262,7 @@ class QueueTree:
         return path in self.queues
 
     def leaves(self) -> list[Queue]:
-        """The leaf queues, in the order of the tree."""
+        """Return the leaf queues, in the order of the tree."""
         return [queue for queue in self if queue.leaf]
 
     def children(self, path: str) -> list[Queue]:

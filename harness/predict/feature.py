@@ -140,7 +140,7 @@ class Feature:
         return found or self.shown.get(verb, Cell("not tried"))
 
     def _enforced(self, cluster: Cluster) -> Cell | None:
-        """What `enforce` itself says of it, where that is no plain yes."""
+        """Return `enforce`'s own remark on it, unless it is supported without restriction."""
         try:
             found = enforce_traps(cluster)
         except InputError as error:

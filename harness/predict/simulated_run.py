@@ -149,7 +149,7 @@ def _inline(workloads: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[st
 
 
 def _with_its_trace(workload: dict[str, Any], sha256: object, folder: Path) -> dict[str, Any]:
-    """The workload with the path of the trace that it played.
+    """Return the workload with the path of the trace that it replayed.
 
     The path is relative to the workload's file: a file of the project, or the experiment file, which is in the run's
     folder (a replay) or where the run was started. Among several files with this path, the one with the same content is

@@ -70,7 +70,7 @@ class Variant:
 
 
 def number_at(summary: Mapping[str, object], *keys: str) -> float | None:
-    """The finite number at a path of keys."""
+    """Return the finite number at a path of keys."""
     return number(found_at(summary, keys))
 
 

@@ -83,7 +83,7 @@ def _moved(metric: Metric, value: float, recorded: float) -> str:
 
 
 def check(runs: Sequence[RunRecord], baseline: Baseline, *, folder: bool = False, strict: bool = False) -> Checked:
-    """Every run against its entry of the baseline.
+    """Check every run against its entry of the baseline.
 
     A copy of another run is not judged. Runs with a recorded seed are held exactly where the backend is deterministic.
     The others of an entry are held together: enough of them by one test of all metrics (`together`), fewer by the

@@ -139,7 +139,7 @@ def shown(
 
 
 def found_at(summary: object, path: Iterable[str]) -> Any:
-    """What stands at a path of keys; None where there is nothing."""
+    """Return the value at a path of keys; None if there is none."""
     for key in path:
         summary = summary.get(key) if isinstance(summary, Mapping) else None
     return summary

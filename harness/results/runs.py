@@ -194,7 +194,7 @@ def decision_lines(folder: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:
 
 
 def kind_of(decision: Mapping[str, object]) -> str:
-    """What kind of decision it is."""
+    """Return the type of a decision."""
     return str(decision.get("kind") or decision.get("action") or decision.get("event") or "decision")
 
 

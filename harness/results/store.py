@@ -251,7 +251,7 @@ class RunDirectory:
         write_text(self.path / name, text)
 
     def write_lines(self, name: str, entries: Iterable[Mapping[str, object]]) -> None:
-        """A file of JSON objects, one a line."""
+        """Write a file of JSON objects, one a line."""
 
         def write(temporary: Path) -> None:
             with temporary.open("w", encoding="utf-8") as stream:

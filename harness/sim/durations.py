@@ -39,7 +39,7 @@ _LOG2_E = 1.4426950408889634
 
 
 def job_key(seed: int, job_id: str) -> int:
-    """The 63-bit key of a job's draws, from the run's seed and the job's id."""
+    """Return the 63-bit key of a job's draws, from the run's seed and the job's id."""
     digest = hashlib.blake2b(f"{seed}\0{job_id}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
@@ -53,7 +53,7 @@ def _mix(z: np.uint64) -> np.uint64:
 
 @kernel
 def unit(key: int, stage: int, task: int, attempt: int, stream: int) -> float:
-    """A number in (0, 1), the same for the same arguments."""
+    """Return a number in (0, 1), the same for the same arguments."""
     z = _mix(np.uint64(key) + _GAMMA)
     z = _mix(z ^ (np.uint64(stage) * np.uint64(4) + np.uint64(stream)) * _GAMMA)
     z = _mix(z ^ (np.uint64(task) * np.uint64(256) + np.uint64(attempt) + np.uint64(1)) * _GAMMA)
@@ -159,7 +159,7 @@ def normal_quantile(p: float) -> float:
 
 @kernel
 def draw_ms(u: float, kind: int, a: float, b: float, values: np.ndarray, first: int, count: int) -> float:
-    """A duration in ms (not yet rounded) from a number in (0, 1).
+    """Return a duration in ms (not yet rounded) for a number in (0, 1).
 
     kind, a, b: LOGNORMAL mu, sigma; UNIFORM low_s, high_s; CONSTANT and EXPONENTIAL value_s, unused.
     EMPIRICAL: ``values[first:first + count]`` in seconds (LISTED is the caller's: it takes no draw).

@@ -91,7 +91,7 @@ class Fields:
         return self.integer(name, default, least=0)
 
     def number(self, name: str, default: object = _REQUIRED) -> float:
-        """A finite number."""
+        """Return a finite number."""
         value = self._get(name, default)
         try:
             found = float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
@@ -102,7 +102,7 @@ class Fields:
         return found
 
     def text(self, name: str, default: object = _REQUIRED) -> str:
-        """A text (`well_formed`); null counts as the default."""
+        """Return a text (`well_formed`); null counts as the default."""
         value = self._value.get(name, default)
         if type(value) is str and value.isascii():
             return value

@@ -122,7 +122,7 @@ class ConfigStore(ABC):
 
 
 def left_by(name: str, file: str) -> bool:
-    """Whether a name in a directory is that of a temporary file of the given file."""
+    """Return whether a name in a directory is that of a temporary file of the given file."""
     return name.startswith(f".{file}{TEMPORARY}")
 
 
@@ -252,7 +252,7 @@ class LocalStore(ConfigStore):
         return LocalStore(Path(os.path.realpath(self.path)).with_name(name))
 
     def is_file(self, path: str) -> bool:
-        """Whether ``path`` leads to this file (as far as that is seen here)."""
+        """Return whether ``path`` leads to this file, as far as this can be determined here."""
         return os.path.realpath(path) == os.path.realpath(self.path)
 
     def read(self) -> bytes:

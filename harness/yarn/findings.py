@@ -53,7 +53,7 @@ class Finding:
         return self.rule.refused
 
     def text(self, source: str) -> str:
-        """The finding as one line."""
+        """Return the finding as one line."""
         place = f"{self.file or source}:{self.line}" + (f": queue {self.queue}" if self.queue else "")
         return f"{place}: {self.what}; {self.hint} [{self.code}]"
 
@@ -68,7 +68,7 @@ class Verdict:
     resource_types_known: bool = False
 
     def of(self, level: Level) -> list[Finding]:
-        """The findings of one level."""
+        """Return the findings of one level."""
         return [found for found in self.findings if found.level is level]
 
     @property
@@ -97,12 +97,12 @@ class Verdict:
         return any(found.refused for found in self.findings)
 
     def only(self, keep: Callable[[Finding], bool]) -> Verdict:
-        """The verdict with some of its findings."""
+        """Return the verdict with some of its findings."""
         return Verdict(
             [found for found in self.findings if keep(found)], self.resource_types, self.resource_types_known
         )
 
 
 def matches(code: str, prefixes: Iterable[str]) -> bool:
-    """Whether a code starts with one of these prefixes, as given to ``--select`` and ``--ignore``."""
+    """Return whether a code starts with one of these prefixes, as given to ``--select`` and ``--ignore``."""
     return any(code.startswith(prefix.strip().upper()) for prefix in prefixes)

@@ -146,7 +146,7 @@ def _smallest(rest: RestClient) -> Resource | None:
 
 
 def waits_for_master(app: AppStatus) -> bool:
-    """Whether an application is accepted and its ApplicationMaster has no container."""
+    """Return whether an application is accepted and its AM has no container."""
     return app.state == "ACCEPTED" and app.allocated == ZERO and not _LAUNCHED.search(app.diagnostics)
 
 

@@ -34,7 +34,7 @@ def queue_containers(http: HttpClient, *, only: str | None = None) -> Mapping[st
 
 
 def parse(document: object, where: str) -> Mapping[str, Containers]:
-    """The counts in a JMX document. Beans of single users are passed over."""
+    """Return the counts in a JMX document. Beans of single users are skipped."""
     beans = document.get("beans") if isinstance(document, dict) else None
     if not isinstance(beans, list):
         raise BadAnswer("no list of beans", where=where)

@@ -100,7 +100,7 @@ class Login:
             raise self.trouble(error, where) from None
 
     def trouble(self, error: object, where: str) -> NoTicket:
-        """Why there is no ticket for a server, in one line."""
+        """Explain in one line why there is no ticket for a server."""
         said = _said(error)
         if self.keytab is not None and "No credentials cache" in said:
             what = f"no Kerberos ticket: {self.keytab} has no key of {self.principal}"

@@ -228,7 +228,7 @@ def capacity_path(fields: Fields, parent: str | None) -> str:
 
 
 def _absolute(fields: Fields, own: Fields, parent: str | None) -> bool:
-    """Whether a queue has absolute resources.
+    """Return whether a queue has absolute resources.
 
     Hadoop 3.2 does not show this directly, but only such queues have a configured minimum there.
     """

@@ -332,7 +332,7 @@ def _sasl_answer(connection: socket.socket, end: float, where: str) -> tuple[int
 
 
 def _unwrapped(connection: socket.socket, secured: SaslGssapi, end: float, where: str) -> bytes:
-    """The next frame of those that the server seals."""
+    """Return the next frame, decrypted, of a connection with SASL protection."""
     data = b""
     while len(data) < 4 or len(data) < 4 + struct.unpack(">I", data[:4])[0]:
         state, token, _ = _sasl_answer(connection, end, where)

@@ -21,7 +21,7 @@ _END_S = 2.0
 
 
 def proxy_command(said: Mapping[str, object], host: str, port: int, *, timeout_s: float) -> str | None:
-    """The shell command that leads to `host`:`port`, None for the direct way.
+    """Return the shell command that connects to `host`:`port`; None for a direct connection.
 
     `said`: settings of ~/.ssh/config for the host, names in lower case, ProxyCommand with its % replaced. ProxyJump is
     left to OpenSSH's `ssh`, which reads ~/.ssh/config itself for the intermediate hosts; there is no password prompt,

@@ -73,7 +73,7 @@ class Campaign(Strict):
     timeout_s: Positive | None = None
 
     def seed_list(self) -> list[int]:
-        """The seeds as a list; a range is expanded."""
+        """Return the seeds as a list; a range is expanded."""
         if isinstance(self.seeds, SeedRange):
             return list(range(self.seeds.first, self.seeds.first + self.seeds.count))
         return list(self.seeds or [])
@@ -222,7 +222,7 @@ def _experiment_file(name: str, document: YamlDocument, at: int) -> Path:
 
 
 def _text(value: object) -> str:
-    """A setting as the command line has it."""
+    """Return a setting in the form of the command line."""
     return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -195,7 +195,7 @@ def _done(
 
 
 def document(request: Request, done: Done) -> dict[str, Any]:
-    """The result as ``--json`` prints it."""
+    """Return the document that ``--json`` prints."""
     output, program = request.output, find(request.program)
     return {
         "application": program.name,

@@ -246,7 +246,7 @@ def _part(content: bytes | Path) -> dict[str, Any]:
 
 
 def _missing(target: Target, parts: Mapping[str, Mapping[str, object]], names: Sequence[str]) -> set[str]:
-    """Those of a data set's files that are not there as its manifest has them."""
+    """Return the files of a data set that are missing or differ from its manifest."""
     there = target.sizes()
     return {name for name in names if name not in parts or there.get(name) != parts[name]["bytes"]}
 

@@ -11,7 +11,7 @@ SERIES = re.compile(r"\[([^\[\]]*;[^\[\]]*)\]")
 
 
 def found(values: object, keys: str) -> Any:
-    """What stands under the keys (``a/b/0``) of a record's values. KeyError with what could have stood there."""
+    """Return the value at the keys (``a/b/0``) of a record. Raises KeyError with the possible keys."""
     at = values
     for part in keys.split("/"):
         key = part.replace("~1", "/")

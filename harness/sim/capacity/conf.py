@@ -94,7 +94,7 @@ class CapacityConf:
     user_parallel: UserParallel
 
     def queues(self) -> Iterator[QueueConf]:
-        """All queues, parents before their children."""
+        """Return all queues, parents before their children."""
         todo = [self.root]
         while todo:
             queue = todo.pop(0)

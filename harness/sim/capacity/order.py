@@ -35,7 +35,7 @@ _out_of_stale = chained("stale_head", "stale_next")
 
 @kernel
 def child_before(s: S, i: int, j: int) -> bool:
-    """Whether child i is tried before child j."""
+    """Return whether child i is tried before child j."""
     x, y = s.q[i], s.q[j]
     has_x, has_y = x.abs > _F0, y.abs > _F0
     if has_x != has_y:
@@ -141,7 +141,7 @@ def _fair_size(s: S, i: int) -> float:
 
 @kernel
 def app_before(s: S, i: int, j: int) -> bool:
-    """Whether application i of a leaf is tried before j."""
+    """Return whether application i of a leaf is tried before j."""
     x, y = s.a[i], s.a[j]
     if s.q[x.q].fair == 0:
         return x.priority > y.priority if x.priority != y.priority else x.id < y.id

@@ -118,7 +118,7 @@ def _sort(s: S, at: int, n: int) -> None:
 
 @kernel
 def _bucket(s: S, h: int, n: int) -> int:
-    """The bucket of a java.util.HashMap to which n entries were added one by one."""
+    """Return the bucket of a key in a java.util.HashMap to which n entries were added one by one."""
     cap = 16
     while 4 * n > 3 * cap:
         cap *= 2

@@ -23,7 +23,7 @@ _F0 = np.float32(0.0)
 
 @kernel
 def div32(a: Any, b: Any) -> Any:
-    """A float32 divided by a float32 as Java does it."""
+    """Divide a float32 by a float32 as Java does."""
     x, y = np.float32(a), np.float32(b)
     if y == _F0:
         return np.float32(np.nan) if x == _F0 or x != x else (np.float32(np.inf) if x > _F0 else np.float32(-np.inf))
@@ -61,7 +61,7 @@ def fits(s: S, mb: int, vcores: int, into_mb: int, into_vcores: int) -> bool:
 
 @kernel
 def has_room(s: S, free_mb: int, free_vcores: int, mb: int, vcores: int) -> bool:
-    """Whether ResourceCalculator.computeAvailableContainers is above 0."""
+    """Return whether ResourceCalculator.computeAvailableContainers is above 0."""
     if s.g[0].drf == 0:
         return free_mb >= mb
     return (mb == 0 or free_mb >= mb) and (vcores == 0 or free_vcores >= vcores)

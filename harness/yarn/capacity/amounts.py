@@ -34,12 +34,12 @@ UNITS: dict[str, tuple[int, int]] = {
 
 
 def is_absolute(text: str | None) -> bool:
-    """Whether Hadoop parses a capacity as absolute resources."""
+    """Return whether Hadoop parses a capacity as absolute resources."""
     return text is not None and _ABSOLUTE.fullmatch(text) is not None
 
 
 def is_vector(text: str | None) -> bool:
-    """Whether Hadoop parses a capacity as a vector, regardless of its parts (``isCapacityVectorFormat``)."""
+    """Return whether Hadoop parses a capacity as a vector, whatever its parts (``isCapacityVectorFormat``)."""
     inner = _inside((text or "").replace(" ", ""))
     if inner is None:
         return False
@@ -255,7 +255,7 @@ def parse_container(text: str, types: Collection[str]) -> dict[str, int]:
 
 
 def any_amount(amounts: Amounts) -> bool:
-    """Whether any resource has an amount other than 0."""
+    """Return whether any resource has an amount other than 0."""
     return any(amounts.values())
 
 

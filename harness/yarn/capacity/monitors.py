@@ -79,7 +79,7 @@ def may_run_monitor(values: Mapping[str, object], site: Mapping[str, object], mo
 
 
 def preempts(site: Mapping[str, object]) -> bool:
-    """Whether the monitors run, and include preemption."""
+    """Return whether the monitors run, and include preemption."""
     return monitored(site) and runs_monitor(site, PREEMPTION)
 
 

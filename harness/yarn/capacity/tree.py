@@ -22,7 +22,7 @@ _QUEUES = "queues"
 
 
 def is_capacity_tree(data: object) -> bool:
-    """Whether plain data is a queue tree in the Capacity Scheduler's terms."""
+    """Return whether plain data is a queue tree in the Capacity Scheduler's terms."""
     return isinstance(data, dict) and data.get("scheduler") == "capacity"
 
 

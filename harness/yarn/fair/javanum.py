@@ -44,7 +44,7 @@ def split(text: str, separator: str) -> list[str]:
 
 
 def float32(value: float) -> float:
-    """The nearest float32 to a double (ties to even, beyond the range: infinity), as a Python float."""
+    """Return the nearest float32 to a double (ties to even, beyond the range: infinity), as a Python float."""
     return float(ctypes.c_float(value).value)
 
 

@@ -49,7 +49,7 @@ _NAME_SPACE = (
 
 
 def read_allocations(path: str | Path, *, conf: Mapping[str, object] | None = None) -> AllocationFile:
-    """The allocation file at a path; InputError if it cannot be read, or if Hadoop would refuse it."""
+    """Read an allocation file. Raises InputError if it cannot be read, or if Hadoop would refuse it."""
     return parse_allocations(read_bytes(path), source=str(path), conf=conf)
 
 

@@ -140,7 +140,7 @@ class Spot:
                 self.report("YF502", f"<{self.element.tag}> has an unknown attribute {name!r}", hint)
 
     def text(self) -> str | None:
-        """The element's text; None (and an error) if it is not plain text."""
+        """Return the element's text; None (and report an error) if it is not plain text."""
         tag, attributes = self.element.tag, self.element.attributes
         if not self.element.children:
             what, hint = f"<{tag}> is empty, which the ResourceManager fails on", "write a value, or remove it"

@@ -199,7 +199,7 @@ def _check_template(reading: Reading, node: Node) -> None:
 
 
 def _is_absolute(reading: Reading, node: Node) -> bool:
-    """Whether the type is ``CapacityConfigType.ABSOLUTE_RESOURCE``."""
+    """Return whether the type is ``CapacityConfigType.ABSOLUTE_RESOURCE``."""
     if reading.legacy:
         return bool(node.absolute)
     text = reading.text(f"{node.path}.capacity")
