@@ -85,7 +85,11 @@ class Models:
         return sorted(found, key=lambda one: one.rank)
 
     def _rank(self, path: str, model: str, last: bool) -> tuple[bool, ...]:
-        """Rank a model: best if moved under the same name, then if renamed below its parent, then any other."""
+        """Rank a model; the lowest rank is the likeliest.
+
+        In this order: this change removed the model; the share was the last one written for it; it has the new queue's
+        name (moved); it has the new queue's parent (renamed).
+        """
         return model not in self.left, not last, leaf(model) != leaf(path), parent(model) != parent(path)
 
     def _counts_if_round(self, path: str, model: str, last: bool) -> bool:
