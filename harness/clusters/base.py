@@ -192,9 +192,7 @@ class Cluster(ABC):
     def share(self, name: str, beside: Path) -> AbstractContextManager[tuple[SharedFolder, str]]:
         """Provide a folder that all its nodes see under one path, for the duration of the context.
 
-        And the nodes' Python.
-
-        ``beside``: the parent, if the folder is on this machine.
+        The second result is the path of the nodes' Python. ``beside``: the parent, if the folder is on this machine.
         """
 
     @classmethod

@@ -152,10 +152,8 @@ def find_set(
 ) -> Path:
     """Return a folder with all jars of a POM, including those with the prefixes ``needed``.
 
-    From the cache, else by Maven.
-
-    ``instead``: what a user may do without Maven; ``properties``: values that replace those of the POM. Raises
-    InputError, RunTimedOut.
+    The jars come from the cache, or by Maven if they are not there. ``instead``: what a user may do without Maven;
+    ``properties``: values that replace those of the POM. Raises InputError, RunTimedOut.
     """
     target = _target(name, pom)
     if not missing(target, needed):

@@ -229,7 +229,7 @@ class LocalCluster(Cluster):
     def _write_site(self, conf: Path, spec: ClusterSpec, ports: dict[str, int], class_path: str, own: Path) -> None:
         """Write the configuration of a daemon whose folder is ``own``.
 
-        A node's, or the cluster's for the ResourceManager.
+        A node has a folder of its own; the ResourceManager's is the cluster's.
         """
         home = str(self.folder.folder)
         properties = rm_properties(spec, home)

@@ -288,7 +288,7 @@ class Kind:
     def content(self, runs: Sequence[Run]) -> Content:
         """Return the content of the page of these runs.
 
-        By default every number of the summaries, one row per variant.
+        By default it shows every number of the summaries, one row per variant.
         """
         if self.page:
             found: Content = load(self.page)(runs)

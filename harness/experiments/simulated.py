@@ -107,9 +107,9 @@ def simulate_variant(setup: SimSetup, on_progress: Callable[[Progress], None] | 
 def of_papers(
     experiment: LoadedExperiment, policy: str, settings: Mapping[str, object], result: SimResult
 ) -> dict[str, float]:
-    """Return metrics that only some runs have: QKnober's Theorem 1 bound at a given knob.
+    """Return metrics that only some runs have.
 
-    The cost of nodes with prices.
+    These are the bound of QKnober's Theorem 1 at a given knob, and the cost of nodes that have prices.
     """
     from harness.results.metrics import until
     from harness.results.papers import Curves, cost_dollars, soft_fairness_p95, theorem_1

@@ -310,8 +310,8 @@ class FaultsSpec(Strict):
 class ShuffleSpec(Strict):
     """The network as MRv1's reduces see it.
 
-    MB/s into a node and through the cluster (0: no limit); ``mb_per_map``: a map's output for the reduces, by job type
-    (``default`` for the others).
+    Rates are MB/s into a node and through the cluster (0: no limit). ``mb_per_map`` is a map's output for the reduces,
+    by job type (``default`` for the others).
     """
 
     node_mb_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0

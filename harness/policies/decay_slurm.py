@@ -88,7 +88,7 @@ class DecaySlurm(DecayPolicy):
     def _level_fs(self, tree: Tree, counted: Sequence[float]) -> list[float]:
         """Return LF in the form that weights can express.
 
-        By level, a queue with Fairshare=parent ranks as its best child.
+        At each level, a queue with Fairshare=parent ranks as its best child does.
         """
         through = self._through(tree)
         lf = level_fs(tree, counted, through)

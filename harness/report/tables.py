@@ -222,7 +222,7 @@ _WAIT = shown("queues.*.max_wait_s", title="Longest wait for a container")
 def comparison_tables(runs: Sequence[Run]) -> list[Table]:
     """Return tables per policy: makespan, benefit, loss.
 
-    Per queue: fairness degree, mean completion, speed-up over static.
+    The tables per queue have the fairness degree, mean completion and speed-up over static.
     """
     variants = tabled([run for run in runs if run.summary])
     if not variants:

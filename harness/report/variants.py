@@ -122,7 +122,7 @@ def range_text(counts: Sequence[int]) -> str:
 def interval_text(values: Sequence[float], write: Callable[[float], str]) -> str:
     """Return the mean of several seeds' values and half of its 95 % interval, as ``mean ± half``.
 
-    For one seed its value.
+    With one seed, return its value alone.
     """
     mean = write(math.fsum(values) / len(values))
     half = half_width_95(values)

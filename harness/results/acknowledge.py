@@ -60,9 +60,7 @@ def find(
 ) -> Acknowledgement | None:
     """Return the first acknowledgement that matches an alarm, accepts its value and has not expired.
 
-    Else an expired one.
-
-    ``today`` as YYYY-MM-DD.
+    If all that match have expired, return the first of these. ``today`` as YYYY-MM-DD.
     """
     able = [one for one in accepted if _accepts(one, experiment, variant, key, value)]
     return next((one for one in able if not one.expired(today)), able[0] if able else None)

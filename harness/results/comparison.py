@@ -148,7 +148,7 @@ def found_at(summary: object, path: Iterable[str]) -> Any:
 def _mark(metric: Metric, before: float | None, value: float) -> str:
     """Return the mark; blank for a small difference.
 
-    Relatively, or below the relevant difference in the metric's unit.
+    Small is a difference below `SAME` of the value before, or below the metric's smallest one that matters.
     """
     if before is None or abs(value - before) <= max(SAME * abs(before), metric.matters):
         return " "

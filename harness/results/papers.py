@@ -69,7 +69,7 @@ def _mean(span_s: Floats, values: Floats, where: Any = True) -> float | None:
 def _gaps(curves: Curves) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the largest s_i / w_i above the lowest of a waiting queue, by sample.
 
-    And the samples with a waiting queue.
+    The second result tells in which samples some queue waits.
     """
     lowest = np.where(curves.waits, curves.level, math.inf).min(axis=1)
     contended = np.isfinite(lowest)

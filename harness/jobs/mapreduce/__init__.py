@@ -1,4 +1,4 @@
 """The papers' MapReduce applications as programs that compute.
 
-Their catalogue, submission, and the check of their output.
+This package has their catalogue, submits them, and checks their output.
 """

@@ -14,7 +14,7 @@ DIGITS = 4
 def spread(values: Sequence[float]) -> dict[str, float]:
     """Return ``mean``, ``min``, ``max``, and for several values ``ci95``.
 
-    Half the width of the mean's 95 % interval.
+    ``ci95`` is half the width of the mean's 95 % interval.
     """
     figures = {"mean": statistics.fmean(values), "min": min(values), "max": max(values)}
     if len(values) > 1:

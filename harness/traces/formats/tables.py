@@ -203,7 +203,7 @@ def _words(line: str) -> list[str] | None:
 def _flat(line: str) -> dict[str, str] | str:
     """Return the fields of a JSON object as text, those of nested objects as ``outer.inner``.
 
-    Or the reason of a failure.
+    If the line is no such object, return a text that says why.
     """
     try:
         document = json.loads(line, parse_constant=no_constant)
