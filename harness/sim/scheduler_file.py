@@ -37,15 +37,29 @@ class Dropped:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """The placement of a load's applications: the number in each leaf, and the number rejected for each reason."""
+    """The placement of a load's applications.
+
+    ``queues``: the number in each leaf. ``rejected``: the number rejected for each reason. ``created``: the leaves that
+    the file does not have, and that the scheduler creates for them.
+    """
 
     queues: Mapping[str, int]
     rejected: Mapping[str, int]
+    created: tuple[str, ...] = ()
 
     def lines(self) -> list[str]:
-        """Return a sentence for each reason for which applications were rejected."""
+        """Return a sentence for each reason for which applications were rejected, and one on created queues."""
         total = sum(self.queues.values()) + sum(self.rejected.values())
-        return [f"{count} of {total} applications are rejected: {why}" for why, count in self.rejected.items()]
+        found = [f"{count} of {total} applications are rejected: {why}" for why, count in self.rejected.items()]
+        if self.created:
+            inside = sum(self.queues[queue] for queue in self.created)
+            named = ", ".join(self.created[:6])
+            named += f" and {len(self.created) - 6} more" if len(self.created) > 6 else ""
+            found.append(
+                f"{inside} of {total} applications are in queues that the file does not have and the scheduler "
+                f"creates: {named}"
+            )
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +217,9 @@ class SchedulerFile(ABC):
                 where=self.path,
                 hint="give --place spread, or --group USER=GROUP,... where rules look at groups",
             )
-        return replace(self, placed=Placed(queues, rejected)).with_created(placing)
+        known = set(self.leaves)
+        created = tuple(queue for queue in queues if queue not in known)
+        return replace(self, placed=Placed(queues, rejected, created)).with_created(placing)
 
     # --- a served cluster ---
 

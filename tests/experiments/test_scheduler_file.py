@@ -83,6 +83,10 @@ def test_applications_come_where_the_rules_of_an_allocation_file_place_them(
 ) -> None:
     made, lines = with_scheduler_file(experiment, read_scheduler_file(written(tmp_path, FAIR)))
     assert set(queues_of(made).values()) == {"root.a", "root.users.yarnfair"}, "b is in no file: its user's queue"
+    created = (
+        "2 of 4 applications are in queues that the file does not have and the scheduler creates: root.users.yarnfair"
+    )
+    assert [line for line in lines if line.endswith(created)], "a queue that was renamed in the file is told so"
     assert made.weights["root.prod"] == 3.0
     assert [line for line in lines if "root.a: <aclSubmitApps>" in line], "it refuses nobody here, and that is told"
     (variant,) = [v for v in made.kind.variants(made) if v.policy == "fair"]
@@ -207,6 +211,7 @@ def test_queues_that_applications_create_have_their_templates(tmp_path: Path) ->
     queues = {queue.path for queue in read_conf(made.capacity).queues()}
     assert queues == {"root", "root.users", "root.users.alice", "root.users.bob", "root.a"}
     assert any("queues that applications create" in line for line in made.lines())
+    assert made.placed.created == ("root.users.alice", "root.users.bob")
 
 
 def test_who_follows_a_rejected_application_does_not_come(tmp_path: Path) -> None:
