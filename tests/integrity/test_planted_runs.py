@@ -169,9 +169,10 @@ class Broken(Policy):
 def test_a_users_policy_whose_every_plan_is_refused_is_not_valid(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """One whose plan for the empty cluster is refused too does not even begin (tests/cli/test_user_mistakes.py)."""
     import yaml
 
-    (tmp_path / "broken.py").write_text(POLICY)
+    (tmp_path / "broken.py").write_text(POLICY.replace("-1.0", "-1.0 if counted.by_leaf else 1.0"))
     document = {**EXPERIMENT, "policies": [{"policy": f"{tmp_path}/broken.py:Broken", "mode": "outside"}]}
     (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(document))
     code, _, err = call(capsys, "run", tmp_path / "tiny.yaml", "--out", tmp_path / "out", "--jobs", "1", "--no-report")
