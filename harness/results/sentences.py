@@ -111,7 +111,7 @@ def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
 
 
 def before_and_after(runs: Sequence[Ran]) -> tuple[Ran, Ran] | None:
-    """Return the two runs that `sentences` is about, the one that does not give back first.
+    """Return the two runs that `sentences` compares: first the one whose policy pays back no debts.
 
     Both ran on one scheduler, because what another scheduler changes is not what the policy changes. The scheduler of a
     user's own policy comes first, then the scheduler of the reference run. None without such a pair.

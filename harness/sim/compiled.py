@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-#: What users are told during compilation.
+#: The message that users see during compilation.
 COMPILING = "the simulator is compiled first, once after an installation or a change of it: some half a minute"
 
 

@@ -300,7 +300,7 @@ class Recording:
             raise
 
     def save(self, looked_s: float) -> None:
-        """Save what has not ended, for readers of the trace and for the next start."""
+        """Save the applications that have not ended, for readers of the trace and for the next start."""
         self.looked_s = looked_s
         assert self.zero_ms is not None
         apps = [*(seen for seen, _ in self.waiting), *self.follower.running.values()]

@@ -196,8 +196,8 @@ def rm_header(
     if entitlements is None and on_capacity:
         entitlements = comparable_settings(status)
     elif entitlements is not None:
-        # A configuration has fractions of the cluster; queues that the scheduler created by itself divide their
-        # parent's.
+        # The configuration gives each queue's fraction of the cluster. It does not name queues that the scheduler
+        # creates: these divide their parent's fraction.
         entitlements = with_created(entitlements, status)
     else:
         entitlements, problem = client.weights_or_why(status) if estimate else (client.weights(status), "")

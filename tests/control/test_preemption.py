@@ -27,6 +27,7 @@ from studies.preemption_budget import NotSteered, run
 from tests.control.driven import FILE, controlled, kinds, rm_with_load
 from tests.control.rm_model import CapacityRmModel
 from tests.control.soak import capacities
+from tests.control.soak.ticks import parts_of_the_cluster
 
 WHOLE = 100
 MONITOR = "yarn.resourcemanager.scheduler.monitor.enable"
@@ -133,21 +134,12 @@ def test_the_ratio_that_bounds_weights_holds_beside_preemption_too(
         siblings = [queue for queue in snapshot.queues.values() if queue.parent == parent]
         levels = [found[queue.name] / queue.weight for queue in siblings]
         assert not levels or max(levels) <= 1.002 * ratio * min(levels)
-    given = _parts_of_the_cluster(found, snapshot)
-    due = _parts_of_the_cluster({name: queue.weight for name, queue in snapshot.queues.items()}, snapshot)
+    given = parts_of_the_cluster(snapshot.queues, found)
+    due = parts_of_the_cluster(snapshot.queues, {name: queue.weight for name, queue in snapshot.queues.items()})
     for leaf in snapshot.leaves():
         used = leaf.allocated.memory_mb / snapshot.capacity.memory_mb
         left = 0.75 if task_s else 1.0
         assert given[leaf.name] >= min(due[leaf.name], left * used / 1.1) - 2e-3
-
-
-def _parts_of_the_cluster(weights: dict[str, float], snapshot: Snapshot) -> dict[str, float]:
-    found = {"root": 1.0}
-    for name, queue in snapshot.queues.items():
-        if queue.parent is not None:
-            siblings = [other.name for other in snapshot.queues.values() if other.parent == queue.parent]
-            found[name] = found[queue.parent] * weights[name] / sum(weights[other] for other in siblings)
-    return found
 
 
 def test_a_queue_keeps_what_it_uses_but_for_what_is_ignored() -> None:

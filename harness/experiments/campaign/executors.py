@@ -438,7 +438,7 @@ class Clusters(Processes):
             # It writes its last events to the connection: read them, otherwise it waits for space there.
             end = time.monotonic() + self.ENDING_S
             while worker.process.is_alive() and time.monotonic() < end:
-                # Read so that it does not wait for us; it may end meanwhile.
+                # A worker whose messages nobody reads would block on the full pipe. It may end meanwhile.
                 with contextlib.suppress(EOFError, OSError):
                     while worker.link.poll(0.1):
                         worker.link.recv()

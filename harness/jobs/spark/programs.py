@@ -187,7 +187,7 @@ class SparkPrograms(EnginePrograms):
         return check(one.program, one.settings, one.data, self._answer(one))
 
     def deliver(self, job_id: str, output: Path | Target) -> None:
-        """Write the answer to a file. Raises RunInvalid if there is no answer; InputError."""
+        """Write the answer to a file. Raises RunInvalid if there is no answer, and InputError."""
         write_answer(output, self._answer(self._submitted[job_id]))
 
     def _events(self, job_id: str) -> list[str]:

@@ -19,7 +19,7 @@ CAPACITY, MAXIMUM, PRIORITY = "capacity", "maximum-capacity", "priority"
 #: The properties of a queue that a controller may write.
 WRITTEN = (CAPACITY, MAXIMUM, PRIORITY)
 _CALCULATOR = f"{PREFIX}resource-calculator"
-#: The fraction of a parent's share that queues without a minimum share keep together at least.
+#: The least fraction of a parent's share that its children without a minimum share have together.
 _ROOM = 0.1
 #: The same if their minimum shares are almost zero: one unit of a percentage.
 _LEAST_ROOM = PERCENT_UNIT / 100.0

@@ -24,7 +24,7 @@ _BLIND = frozenset({"actuation", "ledger", "file"}) | UNSEEN
 _REFUSED = "not written, the ResourceManager would refuse it"
 
 
-def _parts(queues: Mapping[str, QueueView], weights: Mapping[str, float]) -> dict[str, float]:
+def parts_of_the_cluster(queues: Mapping[str, QueueView], weights: Mapping[str, float]) -> dict[str, float]:
     """What weights give each queue of the cluster; nothing of those in a group of which one is left out."""
     found = {"root": 1.0}
     for name, queue in queues.items():
@@ -118,7 +118,7 @@ class Ticks:
             return
         queues = report.snapshot.queues
         entitled = {name: queue.weight for name, queue in queues.items()}
-        due, given = _parts(queues, entitled), _parts(queues, core.written.weights)
+        due, given = parts_of_the_cluster(queues, entitled), parts_of_the_cluster(queues, core.written.weights)
         for name, part in given.items():
             used = queues[name].allocated.memory_mb / report.snapshot.capacity.memory_mb
             # What ends by itself is at most a quarter, and preemption ignores a tenth.
