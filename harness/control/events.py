@@ -33,13 +33,15 @@ class Observed:
 
     ``consumed`` is cumulative per leaf since any fixed moment (the RM's memorySeconds and vcoreSeconds, summed), so a
     missed observation loses nothing. ``active``: leaves with pending or running tasks. ``assumed``: future usage that
-    running tasks are assumed to have (harness.sim.quantum), if the driver knows tasks.
+    running tasks are assumed to have (harness.sim.quantum), if the driver knows tasks. ``guaranteed``: the part of the
+    parent's capacity of queues whose siblings are not guaranteed all of it (`harness.yarn.queue_answers`).
     """
 
     snapshot: Snapshot
     consumed: Mapping[str, Usage]
     active: Collection[str] = ()
     assumed: Mapping[str, float] | None = None
+    guaranteed: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

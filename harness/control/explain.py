@@ -115,8 +115,10 @@ def _accounts(view: View, row: QueueRow) -> str | None:
         return f"Nothing has been accumulated{since}."
     text = (
         f"Accumulated{since}: {amount(row.accumulated, view.unit)}, {percent(row.accumulated / total)} of all; "
-        f"its part is {percent(row.share)}"
+        f"its part is {percent(row.due)}"
     )
+    if percent(row.due) != percent(row.share):
+        text += " (the children share all that their parent is due, in the ratio of their guarantees)"
     if row.parent is None:
         return f"Accumulated{since}: {amount(row.accumulated, view.unit)}."
     if abs(row.deficit) < 0.001 * total:
@@ -353,6 +355,7 @@ def row_document(view: View, row: QueueRow) -> dict[str, Any]:
         "leaf": row.leaf,
         "entitlement": row.entitlement,
         "entitled_share": row.share,
+        "due_share": row.due,
         "allocated_mb": row.allocated_mb,
         "share": row.allocated_mb / capacity,
         "allocated_vcores": row.allocated_vcores,

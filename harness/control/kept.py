@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from harness.control.events import Record
@@ -26,8 +27,11 @@ def decision_document(record: Record | None) -> dict[str, Any] | None:
     }
 
 
-def look_document(snapshot: Snapshot, weights: Any, **more: Any) -> dict[str, Any]:
-    """Return the last poll for `explain` and `top`. ``weights``: the weights written last."""
+def look_document(snapshot: Snapshot, weights: Any, guaranteed: Mapping[str, float], **more: Any) -> dict[str, Any]:
+    """Return the last poll for `explain` and `top`.
+
+    ``weights``: the weights written last. ``guaranteed``: see `harness.control.events.Observed`.
+    """
     return {
         "time_s": snapshot.time_s,
         "capacity": [snapshot.capacity.memory_mb, snapshot.capacity.vcores],
@@ -44,6 +48,7 @@ def look_document(snapshot: Snapshot, weights: Any, **more: Any) -> dict[str, An
                 "last_start_s": q.last_start_s,
                 "mean_task_s": q.mean_task_s,
                 "weight": weights.get(q.name),
+                **({"of_parent": guaranteed[q.name]} if q.name in guaranteed else {}),
             }
             for q in snapshot.queues.values()
         },

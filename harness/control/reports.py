@@ -35,6 +35,8 @@ class TickReport:
     took_s: float = 0.0
     #: The snapshot (None: the RM could not be polled).
     snapshot: Snapshot | None = None
+    #: The guaranteed part of the parent's capacity of queues whose siblings are not guaranteed all of it.
+    guaranteed: Mapping[str, float] = field(default_factory=dict)
     #: f_i of every leaf.
     counted: Mapping[str, float] = field(default_factory=dict)
     #: Cumulative per leaf since the first poll.

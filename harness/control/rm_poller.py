@@ -21,7 +21,7 @@ from harness.yarn.answers import FINAL_STATES, AppList, ClusterInfo
 from harness.yarn.discover import rm_property
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.jmx import Containers, queue_containers
-from harness.yarn.queue_answers import SchedulerStatus, in_full, with_created
+from harness.yarn.queue_answers import SchedulerStatus, in_full, parts_of_parents, with_created
 from harness.yarn.releases import ASSUMED
 from harness.yarn.rmclient import RmClient
 
@@ -154,7 +154,7 @@ class RmPoller:
             period_s=settings.period_s,
             listed=asking,
         )
-        return self._observed(snapshot)
+        return self._observed(snapshot, parts_of_parents(status))
 
     def check_cluster(self) -> None:
         """Check, before the RM's own store is read or changed, that the RM belongs to the known cluster.
@@ -228,11 +228,11 @@ class RmPoller:
             self._doubted = True
             raise BadAnswer(f"the list of applications is empty, a moment ago it had {known}", where=where)
 
-    def _observed(self, snapshot: Snapshot) -> Observed:
+    def _observed(self, snapshot: Snapshot, guaranteed: Mapping[str, float]) -> Observed:
         leaves = {queue.name for queue in snapshot.leaves()}
         consumed = {queue: used for queue, used in self.accounts.consumed().items() if queue in leaves}
         active = [queue.name for queue in snapshot.leaves() if queue.demand.memory_mb > 0]
-        return Observed(snapshot, consumed, active)
+        return Observed(snapshot, consumed, active, guaranteed=guaranteed)
 
     def _apps(self, full: bool) -> AppList:
         if full or not self._latest_end_ms:

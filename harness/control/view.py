@@ -20,7 +20,7 @@ from harness.policies.registry import make_policy
 from harness.yarn.answers import AppStatus
 from harness.yarn.holds import Facts, Hold, holds_of_queue
 from harness.yarn.plausible import sift
-from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, steady_weights
+from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, parts_of_parents, steady_weights
 
 #: Number of decisions searched for a queue's last change.
 MOST_DECISIONS = 500
@@ -30,8 +30,10 @@ MOST_DECISIONS = 500
 class QueueRow:
     """One queue. Resources are MiB; accumulated resources are in the view's unit; times are the view's clock, seconds.
 
-    ``share``: the part of the cluster that it is entitled to. ``accumulated``: its counted usage; a parent's is the sum
-    of its leaves'. ``deficit``: its share of all accumulated resources, less its own.
+    ``share``: the part of the cluster that it is entitled to. ``due``: the part by which its accounts are kept. The two
+    differ for queues that the scheduler creates with guarantees that add up to less than their parent's
+    (``of_parent``: the guaranteed part of the parent's capacity, None: not such a queue). ``accumulated``: its counted
+    usage; a parent's is the sum of its leaves'. ``deficit``: its due of all accumulated resources, less its own.
     """
 
     path: str
@@ -39,6 +41,8 @@ class QueueRow:
     leaf: bool
     entitlement: float
     share: float = 0.0
+    due: float = 0.0
+    of_parent: float | None = None
     allocated_mb: int = 0
     demand_mb: int = 0
     pending: int | None = None
@@ -145,7 +149,11 @@ def with_sums(view: View) -> View:
     """Return the view with shares, parents' sums and deficits filled in."""
     leaves = {path: row for path, row in view.queues.items() if row.leaf and row.parent is not None}
     entitled = {path: Entitled(row.entitlement, path in leaves) for path, row in view.queues.items()}
-    share = shares(entitled, flat=view.flat)
+    due = shares(entitled, flat=view.flat)
+    share = dict(due)
+    for path, row in view.queues.items():
+        if row.of_parent is not None:
+            share[path] = share.get(row.parent or "", 0.0) * row.of_parent
     known = {path: row.accumulated for path, row in leaves.items() if row.accumulated is not None}
     accumulated = summed(known)
     newcomers = [path for path, row in leaves.items() if row.newcomer]
@@ -154,6 +162,7 @@ def with_sums(view: View) -> View:
         path: replace(
             row,
             share=share.get(path, 0.0),
+            due=due.get(path, 0.0),
             accumulated=accumulated.get(path, 0.0) if known else None,
             deficit=None if not known or row.newcomer else owed.get(path, 0.0),
         )
@@ -224,6 +233,7 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
                 apps=q["apps"],
                 waits_since_s=_later(q["backlog_since_s"], q["last_start_s"]),
                 weight=None if given_back else q["weight"],
+                of_parent=None if (part := q.get("of_parent")) is None else float(part),
                 accumulated=accounts.get(queue),
                 newcomer=queue in newcomers,
             )
@@ -305,7 +315,7 @@ def from_rm(
     steady = steady_weights(status)
     own = steady if weights is None else weights
     weights = {} if weights is None else weights
-    ends = status.ends()
+    ends, guaranteed = status.ends(), parts_of_parents(status)
     for path, queue in status.queues.items():
         known = kept.queues.get(path) if kept is not None else None
         leaf = queue.leaf or path in ends
@@ -326,6 +336,7 @@ def from_rm(
             priority=queue.priority,
             ordering=queue.policy,
             allocated_vcores=max(queue.used.vcores, 0),
+            of_parent=guaranteed.get(path),
             holds=holds_of_queue(facts, path) if facts is not None and leaf else (),
         )
     held = sum(queue.used.vcores for queue in status.queues.values() if queue.leaf)

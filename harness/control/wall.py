@@ -348,6 +348,7 @@ class Controller(Tenure[ClientT]):
             self._guard(self.clock(), self._guards.answered(self._look.answer_s), seen=False)
             return self.core.handle(ObservationFailed(self.clock(), error.line()))
         self._tick.snapshot = snapshot = observed.snapshot
+        self._tick.guaranteed = observed.guaranteed
         self._checked("app", "policy", "clock", "cluster")
         look = self._look
         passed = self._guards.look(snapshot, look.refused, look.latest_end_ms, look.answer_s) or self._edited
@@ -706,6 +707,7 @@ class Controller(Tenure[ClientT]):
         return look_document(
             snapshot,
             self._weights_in_force(),
+            self._tick.guaranteed,
             period_s=self.settings.period_s,
             began_s=ledger.start_s,
             holds=self.holds,

@@ -20,6 +20,8 @@ from harness.yarn.errors import BadAnswer
 #: Deeper than any real queue tree; a hostile answer may nest without limit.
 MAX_QUEUE_DEPTH = 64
 FAIR, CAPACITY = "fairScheduler", "capacityScheduler"
+#: By how much percentages of siblings may differ from 100 (Hadoop's ``AbstractParentQueue.PRECISION``).
+_SUM_PERCENT = 0.05
 #: A weight, a percentage of the parent, or MiB of an absolute amount of memory.
 CapacityKind = Literal["weight", "percent", "absolute"]
 
@@ -296,6 +298,30 @@ def comparable_settings(status: SchedulerStatus) -> dict[str, float]:
         for path, queue in status.queues.items()
         if queue.setting is not None
     }
+
+
+def parts_of_parents(status: SchedulerStatus) -> dict[str, float]:
+    """Return the guaranteed part of the parent's capacity of queues whose siblings are not guaranteed all of it.
+
+    A Capacity Scheduler requires that configured percentages of siblings add up to 100. Children that it creates by a
+    template of the legacy queue mode (``ManagedParentQueue``) each have the template's percentage, so together they
+    may have less; nobody is guaranteed the rest. Queues of all other parents are not in the result.
+
+    Returns
+    -------
+    dict[str, float]
+        Queue -> fraction of its parent's capacity.
+    """
+    children: dict[str, list[QueueStatus]] = {}
+    for queue in status.queues.values() if status.type == CAPACITY else ():
+        if queue.parent is not None:
+            children.setdefault(queue.parent, []).append(queue)
+    found: dict[str, float] = {}
+    for siblings in children.values():
+        whole = sum(queue.capacity_percent for queue in siblings)
+        if all(queue.kind == "percent" for queue in siblings) and whole < 100.0 - _SUM_PERCENT:
+            found |= {queue.path: queue.capacity_percent / 100.0 for queue in siblings}
+    return found
 
 
 def steady_weights(status: SchedulerStatus) -> dict[str, float]:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from harness.control.app_observer import AppObserver
-from harness.control.explain import explain
+from harness.control.explain import document, explain
 from harness.control.telemetry import Log, TickLog
-from harness.control.view import from_ledger
+from harness.control.view import from_ledger, from_rm
 from harness.model.resources import ZERO, Resource
 from harness.policies import make_policy
 from harness.report.live import LivePage
 from harness.traces.recording import rm_header
 from harness.yarn.answers import NodeStatus
-from harness.yarn.queue_answers import CapacityKind, SchedulerStatus, comparable_settings, with_created
+from harness.yarn.queue_answers import CapacityKind, SchedulerStatus, comparable_settings, scheduler, with_created
 from tests.control.driven import controlled, kinds
 from tests.control.rm_model import CapacityRmModel
 from tests.control.soak import capacities
@@ -43,7 +44,8 @@ class AutoCreating(CapacityRmModel):
         queues = dict(status.queues)
         parent = queues["root.research"] = replace(queues["root.research"], leaf=False)
         for path, setting in self.created.items():
-            queues[path] = replace(parent, path=path, parent=parent.path, leaf=True, setting=setting)
+            of_template = {"setting": setting, "capacity_percent": setting, "kind": "percent"}
+            queues[path] = replace(parent, path=path, parent=parent.path, leaf=True, **of_template)
         return replace(status, queues=queues)
 
 
@@ -125,6 +127,40 @@ def test_the_controller_and_a_recording_count_them(tmp_path: Path) -> None:
     rm.rest.nodes = lambda **_: [node]
     header = rm_header(rm, {"root": 100.0, **BASE}, [])  # type: ignore[arg-type]
     assert {path: header.queues[path].weight for path in due} == pytest.approx(due)
+
+
+def test_a_child_is_entitled_to_what_the_scheduler_guarantees_it(tmp_path: Path) -> None:
+    """Three children of 30 % below a parent of 15 % have 4.5 % each; ``explain`` said 5.0 %."""
+    rm = AutoCreating()
+    rm.created = dict.fromkeys(("root.research.ann", "root.research.bob", "root.research.cy"), 30.0)
+    with controlled(rm, tmp_path, mode="shadow", accept=frozenset({"user-limit-factor"})) as controller:
+        controller.tick()
+    kept = from_ledger(tmp_path / "ledger.db", rm.now_s)
+    live = from_rm(rm.now_s, "rm", rm.shown(), comparable_settings(rm.shown()), [])
+    for view in (kept, live, from_rm(rm.now_s, "rm", rm.shown(), comparable_settings(rm.shown()), [], kept)):
+        assert explain(view, "root.research.ann")[0].startswith("Entitled to 4.5 % of the cluster")
+        assert explain(view, "root.research")[0].startswith("Entitled to 15.0 % of the cluster")
+        assert document(view, "root.research.ann")["entitled_share"] == pytest.approx(0.045)
+        # The accounts divide all that the parent is due.
+        assert view.queues["root.research.ann"].due == pytest.approx(0.05)
+    # The policy of the legacy mode has given this one nothing yet.
+    rm.created["root.research.cy"] = 0.0
+    live = from_rm(rm.now_s, "rm", rm.shown(), comparable_settings(rm.shown()), [])
+    assert explain(live, "root.research.cy")[0].startswith("Entitled to 0.0 % of the cluster")
+
+
+def test_the_parts_in_a_recorded_answer_are_the_absolute_capacities() -> None:
+    """Of Hadoop's answer, with its children made templates' ones: absoluteCapacity is what ``explain`` says."""
+    recorded = Path(__file__).parents[1] / "yarn/recorded/held/capacity/scheduler.json"
+    answer = json.loads(recorded.read_text())
+    (dept,) = [q for q in answer["scheduler"]["schedulerInfo"]["queues"]["queue"] if q["queueName"] == "dept"]
+    for child in dept["queues"]["queue"]:
+        child |= {"creationMethod": "dynamicLegacy", "capacity": 30.0, "absoluteCapacity": 6.0}
+    status = scheduler(answer, "x")
+    view = from_rm(0.0, "rm", status, comparable_settings(status), [])
+    shown = [*answer["scheduler"]["schedulerInfo"]["queues"]["queue"], *dept["queues"]["queue"]]
+    for queue in shown:
+        assert view.queues[queue["queuePath"]].share == pytest.approx(queue["absoluteCapacity"] / 100.0)
 
 
 def test_children_that_nobody_steers_are_in_no_line_of_the_log(tmp_path: Path) -> None:
