@@ -15,6 +15,7 @@ from harness.control.view import QueueRow, Rival, View, alarms, by_priority, hea
 from harness.yarn.answers import AppStatus
 from harness.yarn.holds import ahead, ask_of_queue, holds_of_app, room, size_words, waits_for_master
 from harness.yarn.queue_answers import CAPACITY
+from harness.yarn.turns import Turn, turn
 
 #: A running controller has polled within this time, seconds.
 _OLD_S = 60.0
@@ -164,7 +165,8 @@ def _weight(view: View, row: QueueRow) -> list[str]:
 def _held(view: View, row: QueueRow) -> list[str]:
     """Explain which limits hold the queue back, or that none does."""
     if row.holds:
-        return [hold.line() for hold in row.holds]
+        turn = turn_of(view, row)
+        return [*(hold.line() for hold in row.holds), *([] if turn is None else [turn.words])]
     if not row.leaf and _blocked(view, row.path):
         held = [path for path, other in view.queues.items() if other.holds and path.startswith(row.path + ".")]
         more = f" and {len(held) - 3} more" if len(held) > 3 else ""
@@ -194,14 +196,22 @@ def _room(view: View, row: QueueRow) -> str:
     )
 
 
+def turn_of(view: View, row: QueueRow) -> Turn | None:
+    """Return when the limits that hold a queue are expected to let the next one through; None if none holds it."""
+    return None if view.facts is None else turn(view.facts, row.holds, row.path)
+
+
 def expected_s(view: View, row: QueueRow) -> float | None:
     """Return when a waiting queue gets its next container on a full cluster, seconds; None if that is not known.
 
     Assumed: containers end as often as on the average since the RM's start, and each goes to the queue whose turn it
-    is, level by level. The result is None while a limit holds the queue, because no end of other queues' containers
-    helps it.
+    is, level by level. While limits hold the queue, no end of other queues' containers helps it: then the time is that
+    until they let the next one through (`turn_of`).
     """
-    if view.facts is None or row.holds or not row.wants or view.facts.container_every_s is None:
+    if row.holds:
+        held = turn_of(view, row)
+        return None if held is None else held.expected_s
+    if view.facts is None or not row.wants or view.facts.container_every_s is None:
         return None
     if not room(view.facts, ask_of_queue(view.facts, row.path)):
         return 0.0
@@ -283,6 +293,7 @@ def document(view: View, path: str) -> dict[str, Any]:
         ],
         "holds": [hold.document() for hold in view.queues[path].holds],
         "expected_s": expected_s(view, view.queues[path]),
+        "expected": None if (held := turn_of(view, view.queues[path])) is None else held.words,
         "words": explain(view, path),
         "alarms": alarms(view),
     }
@@ -304,7 +315,10 @@ def explain_app(view: View, app: AppStatus) -> list[str]:
     holds = holds_of_app(facts, app)
     lines += [hold.line() for hold in holds]
     waits = waits_for_master(app)
-    if waits and (before := ahead(facts, app)):
+    before = ahead(facts, app)
+    if (held := turn(facts, holds, app.queue, app.user, len(before))) is not None:
+        lines.append(held.words)
+    if waits and before:
         ids = ", ".join(one.id for one in before[:3]) + (f" and {len(before) - 3} more" if len(before) > 3 else "")
         lines.append(f"Ahead of it in {app.queue} {'wait' if len(before) > 1 else 'waits'} {ids}.")
     if waits and not holds:
@@ -331,8 +345,12 @@ def app_document(view: View, app: AppStatus) -> dict[str, Any]:
     facts = view.facts
     assert facts is not None
     queue = document(view, app.queue) if app.queue in view.queues else {"queue": app.queue, **head(view)}
+    holds = holds_of_app(facts, app)
+    held = turn(facts, holds, app.queue, app.user, len(ahead(facts, app)))
+    when = {} if held is None else {"expected_s": held.expected_s, "expected": held.words}
     return {
         **queue,
+        **when,
         "application": {
             "id": app.id,
             "user": app.user,
@@ -342,7 +360,7 @@ def app_document(view: View, app: AppStatus) -> dict[str, Any]:
             "waits_for_master": waits_for_master(app),
             "diagnostics": app.diagnostics,
         },
-        "holds": [hold.document() for hold in holds_of_app(facts, app)],
+        "holds": [hold.document() for hold in holds],
         "ahead": [one.id for one in ahead(facts, app)],
         "words": explain_app(view, app),
     }

@@ -14,15 +14,15 @@ import contextlib
 import math
 import re
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.base.errors import YarnfairError
 from harness.base.words import counted
 from harness.model.resources import ZERO, Resource
 from harness.yarn import jmx
-from harness.yarn.answers import AppStatus, NodeStatus
+from harness.yarn.answers import FINAL_STATES, AppList, AppStatus, NodeStatus
 from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.discover import rm_property
 from harness.yarn.queue_answers import CAPACITY, QueueStatus, SchedulerStatus, in_full
@@ -31,6 +31,11 @@ from harness.yarn.rest import RestClient
 
 #: States of an application that its scheduler knows.
 LIVE = ("ACCEPTED", "RUNNING")
+#: Applications that ended within this time tell how often one ends, seconds.
+WINDOW_S = 3600.0
+#: As many ended applications as a ResourceManager retains by default (``max-completed-applications``). With this many,
+#: earlier ones may be missing.
+RETAINED = 1000
 #: Diagnostics of a waiting AM (Hadoop 3.2 to 3.5).
 _AM_SHARE = re.compile(r"exceeds maximum AM resource allowed|AM resource limit exceeded")
 _USER_AM = re.compile(r"User's AM resource limit exceeded")
@@ -83,6 +88,11 @@ class Facts:
     container_every_s
         How long it takes on the average until some container of the cluster ends, seconds, since the RM's start; None:
         not known.
+    ended, ended_window_s
+        The applications that ended within this time before, their queues in full; None: not known.
+    released_every_s
+        How long it takes on the average until some container of a queue ends, seconds, by path, since the RM's start;
+        queues of which none has ended are missing.
     smallest
         The smallest container. A Capacity Scheduler rounds its limits for ApplicationMasters up to multiples of it.
         None: the RM does not show it.
@@ -94,6 +104,9 @@ class Facts:
     nodes: Sequence[NodeStatus] = ()
     container_every_s: float | None = None
     smallest: Resource | None = None
+    ended: Sequence[AppStatus] | None = None
+    ended_window_s: float = 0.0
+    released_every_s: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def is_capacity(self) -> bool:
@@ -122,16 +135,34 @@ def look(rest: RestClient) -> Facts:
     status, limits = rest.scheduler_with_limits()
     apps = in_full(rest.apps(states=LIVE), status.queues)
     nodes: list[NodeStatus] = []
-    every_s = None
+    every_s: dict[str, float] = {}
+    ended, window_s = None, 0.0
     with contextlib.suppress(YarnfairError):
         nodes = rest.nodes()
     with contextlib.suppress(YarnfairError):
         info = rest.info()
-        containers = jmx.queue_containers(rest.http, only=rest.http.current).get("root")
-        up_s = (info.clock_s or time.time()) - info.started_on_ms / 1000.0
-        every_s = up_s / containers.released if containers is not None and containers.released and up_s > 0 else None
+        now_s = info.clock_s or time.time()
+        up_s = now_s - info.started_on_ms / 1000.0
+        with contextlib.suppress(YarnfairError):
+            ended, window_s = _ended(rest, now_s, min(up_s, WINDOW_S))
+            ended = in_full(AppList(ended), status.queues)
+        containers = jmx.queue_containers(rest.http, only=rest.http.current)
+        every_s = {path: up_s / one.released for path, one in containers.items() if one.released and up_s > 0}
     smallest = _smallest(rest) if status.type == CAPACITY else None
-    return Facts(status, limits, apps, nodes, every_s, smallest)
+    return Facts(status, limits, apps, nodes, every_s.get("root"), smallest, ended, window_s, every_s)
+
+
+def _ended(rest: RestClient, now_s: float, window_s: float) -> tuple[list[AppStatus], float]:
+    """Return the applications that ended within a time before, seconds; and the time of which all are retained."""
+    since_ms = int((now_s - window_s) * 1000.0)
+    found = [
+        app
+        for app in rest.apps(states=sorted(FINAL_STATES), finished_from_ms=since_ms)
+        if app.final and app.finished_ms >= since_ms
+    ]
+    if len(found) >= RETAINED:
+        window_s = now_s - min(app.finished_ms for app in found) / 1000.0
+    return found, window_s
 
 
 def _smallest(rest: RestClient) -> Resource | None:

@@ -1,0 +1,154 @@
+"""Estimate when a limit that holds a queue or an application back will next let something through. Pure.
+
+A limit on applications or their masters lets the next one start when a running one ends; a limit on resources, when
+containers end. When that will be is known to nobody: the estimate assumes that they go on to end as often as lately,
+and says so. Where nothing has ended lately, or where no end would help, there is no estimate but the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.base.words import counted, seconds
+from harness.yarn.answers import AppStatus
+from harness.yarn.holds import LIVE, Facts, Hold, ask_of_queue, waits_for_master
+
+_OF_MASTERS = frozenset({"am-share", "user-am-share"})
+_OF_USERS = frozenset({"user-am-share", "user-running-apps", "user-limit"})
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """When a limit is expected to let the next one through.
+
+    ``expected_s``: in how many seconds (None: not known, or never by itself). ``words``: the estimate with its basis,
+    or why there is none; a whole sentence.
+    """
+
+    expected_s: float | None
+    words: str
+
+
+def turn_of_hold(facts: Facts, hold: Hold, path: str, user: str = "", before: int = 0) -> Turn:
+    """Return when one limit is expected to let the next one through.
+
+    Parameters
+    ----------
+    facts
+        What the ResourceManager shows.
+    hold
+        The limit.
+    path
+        The leaf queue that is held back, or whose application is.
+    user
+        The user whose application is held back; "": a whole queue is explained, whose first waiting application tells.
+    before
+        How many applications wait ahead of it for the same limit.
+    """
+    if hold.kind == "state":
+        return Turn(None, "Its turn does not come before the queue is set to RUNNING.")
+    if not user and hold.kind in _OF_USERS:
+        user = next((app.user for app in facts.waiting(path)), "")
+    if hold.kind in ("maximum", "user-limit"):
+        return _by_containers(facts, hold, path, before)
+    return _by_applications(facts, hold, path, user, before)
+
+
+def turn(facts: Facts, holds: Sequence[Hold], path: str, user: str = "", before: int = 0) -> Turn | None:
+    """Return when all limits together are expected to let the next one through; None if there is none.
+
+    The parameters are those of `turn_of_hold`.
+    """
+    turns = [turn_of_hold(facts, hold, path, user, before) for hold in holds]
+    if not turns:
+        return None
+    unknown = [one for one in turns if one.expected_s is None]
+    return unknown[0] if unknown else max(turns, key=lambda one: one.expected_s or 0.0)
+
+
+def _by_applications(facts: Facts, hold: Hold, path: str, user: str, before: int) -> Turn:
+    """Return when as many applications have ended as must, by the ends within the last hour."""
+    whose = f"{hold.queue} of {user}" if hold.kind == "user-am-share" else hold.queue
+    if hold.kind == "user-running-apps":
+        whose = f"{user} in all queues"
+
+    def counts(app: AppStatus) -> bool:
+        inside = hold.kind == "user-running-apps" or (app.queue + ".").startswith(hold.queue + ".")
+        return inside and (hold.kind not in _OF_USERS or app.user == user)
+
+    running = [app for app in facts.apps if counts(app) and app.state in LIVE and not waits_for_master(app)]
+    if not running:
+        return Turn(None, f"No application of {whose} runs, so no end of one brings its turn: change the setting.")
+    needed = 1
+    if hold.kind in _OF_MASTERS:
+        ask = ask_of_queue(facts, path)
+        size = 0 if ask is None else ask.vcores if hold.unit == "vcores" else ask.memory_mb
+        lacking = (hold.has or 0.0) + size - (hold.limit if hold.limit is not None else math.inf)
+        # A Capacity Scheduler lets one master through where none runs, however small the limit is.
+        if not facts.is_capacity and hold.limit is not None and size > hold.limit:
+            return Turn(
+                None, f"Its turn does not come by itself: the limit is below the {size:,} {hold.unit} of one master."
+            )
+        each = (hold.has or 0.0) / len(running)
+        if lacking > 0 and each > 0 and lacking < math.inf:
+            needed = min(max(math.ceil(lacking / each - 1e-9), 1), len(running))
+    needed += before
+    number = len(running)
+    if needed > number:
+        some = "the running application" if number == 1 else f"the {number:,} running applications"
+        ends = f"{some} of {whose} and {needed - number:,} of those ahead of it have ended"
+    elif number == 1:
+        ends = f"the running application of {whose} ends"
+    else:
+        ends = f"{'one' if needed == 1 else f'{needed:,}'} of the {number:,} running applications of {whose} "
+        ends += "ends" if needed == 1 else "have ended"
+    when = f"Its turn comes when {ends}"
+    if facts.ended is None or facts.ended_window_s <= 0:
+        return Turn(None, f"{when}. When is not known: the ResourceManager does not show what ended lately.")
+    lately = sum(counts(app) for app in facts.ended)
+    span = seconds(facts.ended_window_s)
+    if not lately:
+        ages = [app.elapsed_ms / 1000.0 for app in running if app.elapsed_ms is not None]
+        known = f"; the oldest that runs was submitted {seconds(max(ages))} ago" if ages else ""
+        return Turn(None, f"{when}. When is not known: none has ended in the last {span}{known}.")
+    expected = needed * facts.ended_window_s / lately
+    return Turn(
+        expected,
+        f"{when}, which is expected in about {seconds(expected)}: {counted(lately, 'application')} of {whose} ended in "
+        f"the last {span}, and that it goes on so is assumed.",
+    )
+
+
+def _by_containers(facts: Facts, hold: Hold, path: str, before: int) -> Turn:
+    """Return when as much has ended as must, by the containers that ended since the ResourceManager's start."""
+    # A user's containers are not counted separately: those of the leaf are.
+    queue = facts.status.queues[hold.queue]
+    ask = ask_of_queue(facts, path)
+    vcores = hold.unit == "vcores"
+    size = 1 if ask is None else ask.vcores if vcores else ask.memory_mb
+    has, most = hold.has or 0.0, hold.limit or 0.0
+    # A user may hold more than the limit by one container, and gets the next when it holds no more than the limit.
+    lacking = max(has - most if hold.kind == "user-limit" else has + size - most, 0.0) + before * size
+    if hold.kind == "maximum" and size > most:
+        return Turn(
+            None, f"Its turn does not come by itself: the maximum is below the {size:,} {hold.unit} of one ask."
+        )
+    held = queue.used.vcores if vcores else queue.used.memory_mb
+    each = held / queue.containers_allocated if queue.containers_allocated > 0 else float(size)
+    needed = max(math.ceil(lacking / each - 1e-9), 1) if each > 0 else 1
+    whose = f"{hold.queue} of this user" if hold.kind == "user-limit" else hold.queue
+    when = f"Its turn comes when {counted(needed, 'container')} of {whose} {'has' if needed == 1 else 'have'} ended"
+    every = facts.released_every_s.get(hold.queue)
+    if every is None:
+        return Turn(
+            None, f"{when}. When is not known: none of its containers has ended since the ResourceManager's start."
+        )
+    if hold.kind == "user-limit" and len({app.user for app in facts.apps if app.queue == hold.queue}) > 1:
+        return Turn(None, f"{when}. When is not known: the ResourceManager counts no ends of one user's containers.")
+    return Turn(
+        needed * every,
+        f"{when}, which is expected in about {seconds(needed * every)}: on the average one of the queue has ended each "
+        f"{every:.1f} s since the ResourceManager's start, and that it goes on so is assumed.",
+    )
