@@ -207,6 +207,7 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
 @_settings
 @click.option("--am-memory-mb", type=click.IntRange(1), help="Of one ApplicationMaster (default: smallest container).")
 @click.option("--rm", "rest_address", help="Examine this running ResourceManager only, whoever started it.")
+@click.option("--verbose", is_flag=True, help="Name every queue and setting where a text names the first three.")
 @access_options
 @json_option
 def doctor(
@@ -215,6 +216,7 @@ def doctor(
     rest_address: str | None,
     access: Access,
     allocations: str | None,
+    verbose: bool,
     as_json: bool,
     **settings: Any,
 ) -> int:
@@ -236,7 +238,7 @@ def doctor(
         findings = list(examine_rm(address, access=access, capacity_file=its_file))
         if not any(found.check == "rm" and found.result == "problem" for found in findings):
             findings += examine_access(address, access)
-        return _report(findings, as_json, can_use)
+        return _report(findings, as_json, can_use, verbose=verbose)
     if access:
         raise click.UsageError("--kerberos, --keytab and --ca-file go with --rm")
     if backend is None:
@@ -266,7 +268,7 @@ def doctor(
     findings += examine_settings(wanted, file)
     if found is not None:
         findings += examine_cluster(found)
-    return _report(findings, as_json)
+    return _report(findings, as_json, verbose=verbose)
 
 
 def _can_use(address: str, access: Access, its_file: ConfigStore | None) -> list[Row]:
@@ -279,7 +281,7 @@ def _can_use(address: str, access: Access, its_file: ConfigStore | None) -> list
         return seen(rest, its_file)
 
 
-def _report(findings: list[Finding], as_json: bool, can_use: list[Row] | None = None) -> int:
+def _report(findings: list[Finding], as_json: bool, can_use: list[Row] | None = None, *, verbose: bool = False) -> int:
     from harness.predict.support import lines as can_use_lines
 
     problems = [finding for finding in findings if finding.result == "problem"]
@@ -288,6 +290,11 @@ def _report(findings: list[Finding], as_json: bool, can_use: list[Row] | None = 
         lines.append(f"{finding.result:<8} {finding.check}: {finding.what}")
         if finding.hint and finding.result != "fine":
             lines.append(f"{'':<8} hint: {finding.hint}")
+        if verbose and finding.queues:
+            lines.append(f"{'':<8} queues: {', '.join(finding.queues)}")
+            lines += [f"{'':<8} settings: {', '.join(finding.settings)}"] if finding.settings else []
+        elif finding.shortened:
+            lines.append(f"{'':<8} --verbose and --json name all {len(finding.queues)} queues")
     rows, wrong = ([asdict(finding) for finding in of] for of in (findings, problems))
     document: dict[str, Any] = {"healthy": not problems, "findings": wrong, "checks": rows}
     if can_use is not None:

@@ -26,12 +26,22 @@ from harness.yarn.rmclient import RmAddress
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The outcome of one check of ``cluster doctor``."""
+    """The outcome of one check of ``cluster doctor``.
+
+    ``queues`` and ``settings``: all queues that it concerns and all properties to change; the text names the first.
+    """
 
     check: str
     result: Literal["fine", "problem", "note"]
     what: str
     hint: str | None = None
+    queues: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
+
+    @property
+    def shortened(self) -> bool:
+        """Whether the text leaves out some of the queues."""
+        return any(queue not in self.what for queue in self.queues)
 
 
 class Cluster(ABC):

@@ -174,7 +174,8 @@ def _capacity_file(data: bytes, source: str) -> Iterator[Finding]:
         yield Finding("capacity", "note", f"{source} cannot be steered: {error.what}", error.hint)
         return
     # They do not matter for a cluster that nobody steers, so they are notes and no problems of this file.
-    yield from (Finding(trap.name, "note", f"for `enforce`: {trap.what}", trap.hint) for trap in found)
+    for trap in found:
+        yield Finding(trap.name, "note", f"for `enforce`: {trap.what}", trap.hint, trap.queues, trap.settings)
 
 
 def _am_shares(wanted: Wanted, capacity: Resource, data: bytes, allocations: ConfigStore) -> Iterator[Finding]:
@@ -415,11 +416,15 @@ def _traps(rest: RestClient, hadoop: tuple[int, int], capacity_file: ConfigStore
             continue
         if trap.name == "priority" and maybe_lifts:
             hint = "`yarnfair enforce --dry-run` with the controller's configuration tells whose it is"
-            yield Finding(trap.name, "note", f"{trap.what}: yours, or the lift of a controller that runs", hint)
+            yield Finding(
+                trap.name, "note", f"{trap.what}: yours, or the lift of a controller that runs", hint, trap.queues
+            )
             continue
         if trap.blocking:
             blocking.append(trap.name)
-        yield Finding(trap.name, "problem" if trap.blocking else "note", trap.what, trap.hint)
+        yield Finding(
+            trap.name, "problem" if trap.blocking else "note", trap.what, trap.hint, trap.queues, trap.settings
+        )
     if blocking:
         yield Finding(
             "capacity",

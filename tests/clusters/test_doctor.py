@@ -320,6 +320,28 @@ def test_a_capacity_scheduler_whose_configuration_is_a_file(tmp_path: Path) -> N
     assert "keeps its configuration in a file" not in " ".join(finding.what for finding in findings)
 
 
+def test_every_queue_that_a_text_leaves_out_is_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """The texts name three queues; the others were told nowhere."""
+
+    def told(*options: str) -> str:
+        with FakeServer(held("capacity").serve) as server, pytest.raises(SystemExit):
+            main(["cluster", "doctor", "--rm", server.url, *options])
+        return capsys.readouterr().out
+
+    checks = {row["check"]: row for row in json.loads(told("--json"))["checks"]}
+    (row, all_) = (checks["am-limit"], checks["am-limit"]["queues"])
+    assert len(all_) > 3
+    assert f"{all_[2]} and {len(all_) - 3} more queue" in row["what"]
+    assert row["settings"] == [f"yarn.scheduler.capacity.{queue}.maximum-am-resource-percent" for queue in all_]
+    text = told()
+    assert all_[-1] not in row["what"]
+    assert f"--verbose and --json name all {len(all_)} queues" in text
+    every = " ".join(told("--verbose").split())
+    assert f"queues: {', '.join(all_)}" in every
+    assert f"settings: {', '.join(row['settings'])}" in every
+    assert "--verbose and --json name" not in every
+
+
 @pytest.mark.parametrize("creation", ["legacy", "flexible"])
 def test_a_template_that_the_rm_does_not_show_is_named(creation: str) -> None:
     """Its limits were left out in silence until the first queue was created from it."""

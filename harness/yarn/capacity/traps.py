@@ -45,6 +45,8 @@ _MASTERS = "maximum-am-resource-percent"
 #: its usual share.
 _ROOM_FOR_MASTERS = 10.0
 _UNSEEN = "the ResourceManager does not show (/conf) whether preemption is on"
+#: So many queues are named in a text.
+_MOST_NAMED = 3
 #: Since this release a user-limit-factor of -1 means no limit, and ``getQueueInfo`` returns a Fair queue's weight.
 _MODERN = (3, 4)
 
@@ -54,6 +56,7 @@ class Trap:
     """One danger. ``name``: how a configuration accepts it; ``blocking``: nothing is written unless it is accepted.
 
     ``preemption``: a rule; unless the trap is accepted, shares are bounded so that this rule takes hardly anything.
+    ``queues``: all queues that it concerns; the text names the first ones. ``settings``: all properties to change.
     """
 
     name: str
@@ -61,11 +64,16 @@ class Trap:
     hint: str
     blocking: bool = True
     preemption: PreemptionRule | None = None
+    queues: tuple[str, ...] = ()
+    settings: tuple[str, ...] = ()
 
     def line(self) -> str:
         """Describe the danger, and how to remove it, for a person."""
         until = f"; until then nothing is written (or `accept: [{self.name}]`)" if self.blocking else ""
-        return f"{self.name}: {self.what}; {self.hint}{until}"
+        every = ""
+        if len(self.queues) > _MOST_NAMED:
+            every = f" (`yarnfair cluster doctor --rm URL --verbose` lists all {len(self.queues)} queues)"
+        return f"{self.name}: {self.what}; {self.hint}{every}{until}"
 
 
 def find_traps(
@@ -117,7 +125,7 @@ def fair_traps(hadoop: tuple[int, int], site: Mapping[str, str] | None, file: Al
         else:
             what = f"preemption is on: {killed}"
             hint = f"set {FAIR_PREEMPTION} to false, or take the time-outs of preemption out of the allocation file"
-        found.append(Trap("preemption", what, hint))
+        found.append(Trap("preemption", what, hint, queues=tuple(starving)))
     return tuple(found)
 
 
@@ -219,6 +227,8 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
             f"the limit of applications follows the share in {_some(_paths(open_))}: at a small share submissions are "
             "refused",
             f"set {where} to 10000",
+            queues=tuple(_paths(open_)),
+            settings=tuple(leaf.name("maximum-applications") for leaf in open_) if absolute else (where,),
         )
     factors = [(leaf, leaf.number(values, "user-limit-factor", leaf.factor)) for leaf in leaves]
     held = [leaf for leaf, factor in factors if 0 <= factor < ENOUGH]
@@ -228,6 +238,8 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
             "user-limit-factor",
             f"before Hadoop 3.4 a negative one is a limit below 0: {_some(_paths(refused))} refuses every application",
             f"set {refused[0].name('user-limit-factor')} to {ENOUGH:g}" + _others(_paths(refused)),
+            queues=tuple(_paths(refused)),
+            settings=tuple(leaf.name("user-limit-factor") for leaf in refused),
         )
     if held:
         yield Trap(
@@ -235,6 +247,8 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
             f"one user is held to a multiple of the queue's share in {_some(_paths(held))}, even on an idle cluster",
             f"set {held[0].name('user-limit-factor')} to {'-1' if hadoop >= _MODERN else f'{ENOUGH:g}'}"
             + _others(_paths(held)),
+            queues=tuple(_paths(held)),
+            settings=tuple(leaf.name("user-limit-factor") for leaf in held),
         )
     masters = [leaf for leaf in leaves if leaf.masters_part(values) < _ROOM_FOR_MASTERS]
     if masters:
@@ -247,6 +261,8 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
             f"set {first.name(_MASTERS) if own else PREFIX + _MASTERS} to {ENOUGH:g}"
             + (_others(_paths(masters)) if own else ""),
             blocking=False,
+            queues=tuple(_paths(masters)),
+            settings=tuple(leaf.name(_MASTERS) for leaf in masters) if own else (PREFIX + _MASTERS,),
         )
     priorities = [q.path for q in tree.values() if _read(_text(values, f"{PREFIX}{q.path}.priority"), 0, _long) != 0]
     ordered = [
@@ -259,6 +275,8 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
             "priority",
             f"{_some(ordered)} orders its queues by priority before shares, and {_some(priorities)} has one",
             f"set {PREFIX}{ordered[0]}.ordering-policy to utilization",
+            queues=tuple(ordered),
+            settings=tuple(f"{PREFIX}{path}.ordering-policy" for path in ordered),
         )
     creating = [q for q in tree.values() if q.fixed]
     if creating:
@@ -267,6 +285,7 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
             f"{creating[0].path}: {creating[0].fixed}; what is below it is not steered",
             "name its queues in the configuration if they are to be",
             blocking=False,
+            queues=tuple(queue.path for queue in creating),
         )
 
 
@@ -295,6 +314,8 @@ def _of_the_rm(
             "3.5.0 either)",
             f"take it out of {POLICIES}, or set {PREFIX}{managed[0]}.auto-create-child-queue.enabled to false"
             + _others(managed),
+            queues=tuple(managed),
+            settings=tuple(f"{PREFIX}{path}.auto-create-child-queue.enabled" for path in managed),
         )
     if on("yarn.node-labels.enabled"):
         yield Trap(
@@ -419,4 +440,5 @@ def _others(paths: list[str]) -> str:
 
 
 def _some(paths: list[str]) -> str:
-    return ", ".join(paths[:3]) + (f" and {len(paths) - 3} more queues" if len(paths) > 3 else "")
+    more = len(paths) - _MOST_NAMED
+    return ", ".join(paths[:_MOST_NAMED]) + (f" and {more} more queue{'s' if more > 1 else ''}" if more > 0 else "")
