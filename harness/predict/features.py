@@ -48,6 +48,8 @@ def _capacity(values: Mapping[str, str] | None = None, site: Mapping[str, str] |
     return replace(CAPACITY_BASE, values={**_BASE, **(values or {})}, site={**_SITE, **(site or {})})
 
 
+_FILE = "tests/experiments/test_scheduler_file.py::"
+_EARLY = "the queues that the load creates are there from the beginning"
 #: One of the example's queues creates queues, which hold no user to a multiple of their share.
 _CREATING_V1_EXAMPLE = {
     f"{PREFIX}root.b.auto-create-child-queue.enabled": "true",
@@ -370,11 +372,13 @@ FEATURES: tuple[Feature, ...] = (
         has=_creating_v1,
         example=_capacity(_CREATING_V1_EXAMPLE),
         traps=("auto-created",),
-        uncovered="auto-created queues",
         shown={
             "record": _works("tests/control/test_auto_created.py::test_the_controller_and_a_recording_count_them"),
             "assess": _works(f"{_ENTITLED}test_a_parent_without_children_is_played_as_a_leaf"),
             "usage": _USAGE_CAPACITY,
+            **dict.fromkeys(
+                ("whatif", "plan"), _works(f"{_FILE}test_queues_of_the_legacy_way_have_their_template", _EARLY)
+            ),
         },
     ),
     Feature(
@@ -387,8 +391,18 @@ FEATURES: tuple[Feature, ...] = (
             {ENABLE: "true", POLICIES: QUEUE_MANAGEMENT},
         ),
         traps=("refresh-deadlock",),
-        uncovered="auto-created queues",
-        shown={"record": _READ_CAPACITY, "assess": _READ_CAPACITY, "usage": _READ_CAPACITY},
+        shown={
+            "record": _READ_CAPACITY,
+            "assess": _READ_CAPACITY,
+            "usage": _READ_CAPACITY,
+            **dict.fromkeys(
+                ("whatif", "plan"),
+                _works(
+                    f"{_FILE}test_queues_of_the_legacy_way_have_their_template",
+                    f"{_EARLY}, and keep their guarantees where the policy would hand them over by demand",
+                ),
+            ),
+        },
     ),
     Feature(
         key="auto-created-v2",
@@ -403,11 +417,7 @@ FEATURES: tuple[Feature, ...] = (
             "usage": _READ_CAPACITY,
             **dict.fromkeys(
                 ("whatif", "plan"),
-                _works(
-                    "tests/experiments/test_scheduler_file.py::"
-                    "test_queues_that_applications_create_have_their_templates",
-                    "the queues that the load creates are there from the beginning",
-                ),
+                _works(f"{_FILE}test_queues_that_applications_create_have_their_templates", _EARLY),
             ),
         },
     ),

@@ -6,6 +6,7 @@ Capacity Scheduler's ``CSMappingPlacementRule``. The caller supplies the users' 
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -300,6 +301,8 @@ class CapacityPlacing:
             return Placement(None, f"there is no queue {path}, and nothing makes it", path)
         for new in (*missing, whole):
             parent = new.rpartition(".")[0]
+            if self._kinds[parent] == "creating-v1" and (why := self._is_full(parent)):
+                return Placement(None, why, path)
             if self._kinds[parent] == "creating" and not self._takes_weights(parent):
                 return Placement(None, f"{parent} makes no queues: those below it have no weights", path)
             self._kinds[new] = "leaf" if new == whole else "creating"
@@ -328,6 +331,18 @@ class CapacityPlacing:
         if not above or distance > deepest or self._kinds[existing] != "creating":
             return None
         return missing
+
+    def _is_full(self, parent: str) -> str:
+        """Return why a parent of the legacy way creates no more children (``ManagedParentQueue.addChildQueue``)."""
+        way, children = f"{parent}.auto-create-child-queue", self._children.get(parent, [])
+        if len(children) >= (most := self._whole(f"{way}.max-queues", 1000)):
+            return f"{parent} has as many queues as it may create ({most})"
+        if self.settings.flag(f"{way}.fail-on-exceeding-parent-capacity", False):
+            text = self.settings.get(f"{parent}.leaf-queue-template.capacity") or "0"
+            with contextlib.suppress(ValueError):
+                if (len(children) + 1) * float(text) > 100.0:
+                    return f"{parent} creates no queue beyond its capacity (fail-on-exceeding-parent-capacity)"
+        return ""
 
     def _takes_weights(self, parent: str) -> bool:
         """Return whether a parent may get another queue: its children have weights, and are not too many."""

@@ -214,6 +214,58 @@ def test_queues_that_applications_create_have_their_templates(tmp_path: Path) ->
     assert made.placed.created == ("root.users.alice", "root.users.bob")
 
 
+LEGACY = {
+    "root__queues": "research,a",
+    "root__research__capacity": "15",
+    "root__a__capacity": "85",
+    "root__research__auto_create_child_queue__enabled": "true",
+    "root__research__leaf_queue_template__capacity": "40",
+    "root__research__leaf_queue_template__maximum_capacity": "60",
+    "root__research__leaf_queue_template__user_limit_factor": "3",
+}
+
+
+def test_queues_of_the_legacy_way_have_their_template(tmp_path: Path) -> None:
+    """``plan`` and ``whatif`` refused the file. The third is created when 80 of 100 % are given away."""
+    read = read_scheduler_file(written(tmp_path, properties(**LEGACY)))
+    assert read.dropped == ()
+    assert read.leaves == ["root.a"]
+    jobs = [job(user, f"root.research.{user}") for user in ("ann", "bob", "cy")]
+    made = read.settled([*jobs, job("ann", "root.research.ann"), job("dan", "root.a")])
+    assert made.placed is not None
+    assert made.placed.queues == {
+        "root.research.ann": 2, "root.research.bob": 1, "root.research.cy": 1, "root.a": 1
+    }  # fmt: skip
+    conf = {queue.path: queue for queue in read_conf(made.capacity).queues()}
+    assert [conf[f"root.research.{name}"].capacity for name in ("ann", "bob", "cy")] == pytest.approx([0.4, 0.4, 0.0])
+    assert [conf[f"root.research.{name}"].maximum for name in ("ann", "bob", "cy")] == pytest.approx([0.6] * 3)
+    assert conf["root.research.cy"].user_limit_factor == 3.0
+    (line,) = [line for line in made.lines() if "no guaranteed capacity" in line]
+    assert "of the queues that root.research creates, cy has no guaranteed capacity" in line
+    assert any("queues that applications create" in line for line in made.lines())
+    # What the scheduler creates, a controller leaves alone, here as there.
+    moved = made.with_weights({"root.research": 50.0, "root.a": 50.0}, Resource(8192, 8))
+    assert {path: moved.capacity[f"{path}.capacity"] for path in ("root.research", "root.research.ann")} == {
+        "root.research": "50", "root.research.ann": "40"
+    }  # fmt: skip
+    # A load that has no application below the parent.
+    idle = read.settled([job("dan", "root.a")])
+    assert {queue.path for queue in read_conf(idle.capacity).queues()} == {"root", "root.research", "root.a"}
+
+
+def test_a_parent_of_the_legacy_way_creates_no_more_than_it_may(tmp_path: Path) -> None:
+    jobs = [job(user, f"root.research.{user}") for user in ("ann", "bob", "cy")]
+    for key, text, why in (
+        ("max_queues", "1", "has as many queues as it may create (1)"),
+        ("fail_on_exceeding_parent_capacity", "true", "creates no queue beyond its capacity"),
+    ):
+        more = {f"root__research__auto_create_child_queue__{key}": text}
+        made = read_scheduler_file(written(tmp_path, properties(**LEGACY, **more))).settled(jobs)
+        assert made.placed is not None
+        assert sum(made.placed.rejected.values()) == (2 if key == "max_queues" else 1)
+        assert all(why in one for one in made.placed.rejected)
+
+
 def test_who_follows_a_rejected_application_does_not_come(tmp_path: Path) -> None:
     read = read_scheduler_file(written(tmp_path, properties(**TREE)))
     follower = JobSpec(

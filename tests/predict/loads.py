@@ -44,9 +44,13 @@ def recording(folder: Path, jobs: list[JobLine], ends: Callable[[JobLine, float]
     """A trace of these jobs as a run under `fair` would have been recorded; ``ends``: what becomes of the times."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "recorded.jsonl"
+    queues = {"root.steady": QueueLine(), "root.bursts": QueueLine()}
+    for one in jobs:
+        above = one.queue.rpartition(".")[0]
+        queues |= {path: QueueLine() for path in (above, one.queue) if path != "root"}
     header = Header(
         nodes=[NodeLine(count=3, memory_mb=8192, vcores=8)],
-        queues={"root.steady": QueueLine(), "root.bursts": QueueLine(), **{one.queue: QueueLine() for one in jobs}},
+        queues=queues,
         max_am_share=-1.0,
     )
     path.write_text(trace_text(header, jobs))

@@ -39,6 +39,7 @@ _CALCULATORS = {"DefaultResourceCalculator": False, "DominantResourceCalculator"
 _POLICIES = (("utilization", "priority-utilization"), ("fifo", "fair"))
 _PARALLEL = "max-parallel-apps"
 _OF_USER = re.compile(rf"user\.(.+)\.{_PARALLEL}")
+_MANAGED = re.compile(r"(root(?:\..+)?)\.auto-create-child-queue\.enabled")
 #: The largest weight that Hadoop accepts.
 MAX_WEIGHT = 10_000.0
 
@@ -125,6 +126,9 @@ def uncovered(settings: Mapping[str, str]) -> list[Uncovered]:
     for key, value in settings.items():
         text = value.strip()
         what, instead = "", None
+        if (made := _MANAGED.fullmatch(key)) and settings.get(f"{made[1]}.queues", "").strip():
+            # A parent of the legacy mode whose children are there from the beginning (`CapacityFile.with_created`).
+            continue
         for pattern, harmless, name in UNCOVERED:
             if text.lower() not in harmless and re.fullmatch(pattern, key):
                 what = name
@@ -381,6 +385,9 @@ class _Reader:
         parts = 0.0
         for child in q.children:
             parts = float32(parts + child.capacity)
+        if parts < 1 and self.flag(f"{q.path}.auto-create-child-queue.enabled", False):
+            # Of what the template does not guarantee to the created children, nothing is guaranteed to anybody.
+            return
         zero = own != "percent" or self.flag(f"{q.path}.allow-zero-capacity-sum", False)
         if abs(1 - parts) > _PRECISION:
             if abs(parts) > _PRECISION or (abs(q.capacity) > _PRECISION and not zero):

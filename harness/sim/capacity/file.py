@@ -18,7 +18,7 @@ from harness.sim.scheduler_file import Dropped, SchedulerFile
 from harness.yarn.capacity.convert import render_properties
 from harness.yarn.capacity.monitors import preempts
 from harness.yarn.capacity.properties import PREFIX, parse_configuration
-from harness.yarn.capacity.queues import queue_tree
+from harness.yarn.capacity.queues import queue_tree, read_capacity
 from harness.yarn.capacity.settings import Settings
 from harness.yarn.capacity.steering import counts_dominant
 from harness.yarn.capacity.validate import is_configuration
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from harness.sim.setup import SimSetup
 
 _MADE_BY_APPLICATIONS = re.compile(r"(.+)\.auto-queue-creation-v2\.(.+)")
+#: Sums of percentages may exceed 100 by this (``AbstractParentQueue.PRECISION``).
+_SUM_PERCENT = 0.05
+_V1_ENABLED = "auto-create-child-queue.enabled"
+_OF_V1 = re.compile(r"(.+)\.(auto-create-child-queue|leaf-queue-template)\.(.+)")
 #: Properties that have no effect in the simulator: access control, and preemption where it is off.
 _ACL = re.compile(r"root(\..+)?\.acl_.*")
 _PREEMPTION = re.compile(r"root(\..+)?\.(disable_preemption|intra-queue-preemption\.disable_preemption)|intra-queue-.*")
@@ -81,7 +85,7 @@ class CapacityFile(SchedulerFile):
             left.append(Dropped(name if name in site else PREFIX + name, "true", what))
             (site if name in site else settings)[name] = "false"
         for one in uncovered(settings):
-            if one.key.endswith("auto-queue-creation-v2.enabled"):
+            if one.key.endswith(("auto-queue-creation-v2.enabled", _V1_ENABLED)):
                 # Queues that the load's applications would create exist from the beginning.
                 continue
             left.append(Dropped(PREFIX + one.key, one.value, one.what))
@@ -136,7 +140,7 @@ class CapacityFile(SchedulerFile):
         return CapacityPlacing(Settings({PREFIX + name: text for name, text in self.capacity.items() if text}))
 
     def with_created(self, placing: Placing) -> Self:
-        """Return the file with auto-created queues (auto-queue-creation-v2) configured as their templates say."""
+        """Return the file with auto-created queues configured as their templates say (of either version)."""
         assert isinstance(placing, CapacityPlacing)
         settings = {name: text for name, text in self.capacity.items() if not _MADE_BY_APPLICATIONS.fullmatch(name)}
         templates: dict[str, dict[str, str]] = {}
@@ -144,7 +148,10 @@ class CapacityFile(SchedulerFile):
             if (found := _MADE_BY_APPLICATIONS.fullmatch(name)) and "template." in found[2]:
                 templates.setdefault(found[1], {})[found[2]] = text
         parents = {path.rpartition(".")[0] for path in placing.created}
+        managed = _managing(settings)
         for path in placing.created:
+            if path.rpartition(".")[0] in managed:
+                continue
             above, _, name = path.rpartition(".")
             names = [one.strip() for one in settings.get(f"{above}.queues", "").split(",") if one.strip()]
             settings[f"{above}.queues"] = ",".join([*names, name])
@@ -154,12 +161,29 @@ class CapacityFile(SchedulerFile):
                     for key, text in said.items():
                         if key.startswith(kind):
                             settings[f"{path}.{key.removeprefix(kind)}"] = text
+        _make_managed(settings, [path for path in placing.created if path.rpartition(".")[0] in managed])
         return replace(
             self,
             capacity=settings,
             allocations=_names(_prefixed(settings), self.path, _creating(self.capacity)),
             text=render_properties(settings),
         )
+
+    def lines(self) -> list[str]:
+        """Return what a user has to know before the run."""
+        found = SchedulerFile.lines(self)
+        for parent in _managing(self.capacity):
+            names = [name.strip() for name in self.capacity.get(f"{parent}.queues", "").split(",") if name.strip()]
+            without = [name for name in names if self.capacity.get(f"{parent}.{name}.capacity") == "0"]
+            if without:
+                listed = ", ".join(without[:6]) + (f" and {len(without) - 6} more" if len(without) > 6 else "")
+                has = "have" if len(without) > 1 else "has"
+                found.append(
+                    f"{self.path}: of the queues that {parent} creates, {listed} {has} no guaranteed capacity, because "
+                    "those created before have all of their parent's; QueueManagementDynamicEditPolicy, if it runs, "
+                    "would hand guarantees over by demand, which is not simulated"
+                )
+        return found
 
     @classmethod
     def written(cls, setup: SimSetup) -> tuple[SimSetup, str]:
@@ -180,11 +204,54 @@ class CapacityFile(SchedulerFile):
 def _creating(settings: Mapping[str, str]) -> frozenset[str]:
     """Return the queues that create queues for applications and accept no applications themselves."""
     flag = "auto-queue-creation-v2.enabled"
-    return frozenset(
+    return _managing(settings) | frozenset(
         found[1]
         for name, text in settings.items()
         if (found := _MADE_BY_APPLICATIONS.fullmatch(name)) and name.endswith(flag) and text.lower() == "true"
     )
+
+
+def _managing(settings: Mapping[str, str]) -> frozenset[str]:
+    """Return the queues that create children in the legacy way (``ManagedParentQueue``)."""
+    return frozenset(
+        name.removesuffix(f".{_V1_ENABLED}")
+        for name, text in settings.items()
+        if name.endswith(f".{_V1_ENABLED}") and text.lower() == "true"
+    )
+
+
+def _make_managed(settings: dict[str, str], created: Collection[str]) -> None:
+    """Configure the children of the legacy way, in the order of their creation; changes the settings.
+
+    As ``GuaranteedOrZeroCapacityOverTimePolicy.getInitialLeafQueueConfiguration``: a child has the template's capacity
+    as long as that much of its parent's is left, and otherwise none. The parent keeps the flag, so that its children
+    need not have all of its capacity, and a controller leaves them alone.
+    """
+    templates: dict[str, dict[str, str]] = {}
+    for name, text in list(settings.items()):
+        if found := _OF_V1.fullmatch(name):
+            if found[2] == "leaf-queue-template":
+                templates.setdefault(found[1], {})[found[3]] = text
+            if found[2] == "leaf-queue-template" or found[3] != "enabled":
+                del settings[name]
+    left: dict[str, float] = {}
+    for path in created:
+        parent, _, name = path.rpartition(".")
+        names = [one.strip() for one in settings.get(f"{parent}.queues", "").split(",") if one.strip()]
+        settings[f"{parent}.queues"] = ",".join([*names, name])
+        for key, text in templates.get(parent, {}).items():
+            settings[f"{path}.{key}"] = text
+        capacity = read_capacity(settings.get(f"{path}.capacity", "0"), f"{parent}.leaf-queue-template.capacity")
+        if capacity.mode == "percent":
+            rest = left.get(parent, 100.0)
+            if capacity.value > rest + _SUM_PERCENT:
+                settings[f"{path}.capacity"] = "0"
+            else:
+                left[parent] = rest - capacity.value
+    for parent in _managing(settings):
+        if not settings.get(f"{parent}.queues"):
+            # Nothing is ever submitted below it: a queue without applications.
+            del settings[f"{parent}.{_V1_ENABLED}"]
 
 
 def _prefixed(settings: Mapping[str, str]) -> dict[str, str]:
