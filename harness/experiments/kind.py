@@ -195,6 +195,13 @@ def by_variant(ended: Sequence[Ended]) -> dict[str, list[dict[str, Any]]]:
     return groups
 
 
+def in_table_order(ended: Sequence[Ended]) -> list[Ended]:
+    """Return the runs in the order of every table and page (`harness.results.runs.variant_place`)."""
+    return sorted(
+        ended, key=lambda run: runs.variant_place(run.variant.policy, run.variant.mode, without_seed(run.variant))
+    )
+
+
 class Kind:
     """An experiment type. By default it is only simulated, without a page of its own."""
 
@@ -272,10 +279,14 @@ class Kind:
 
     def comparison(self, experiment: Any, ended: Sequence[Ended]) -> Sequence[str]:
         """Return the comparison for a terminal of 80 columns; means over seeds."""
-        groups = by_variant(ended)
-        lines = [f"means over {len(ended) // len(groups)} seeds"] if len(groups) < len(ended) else []
-        runs = [(name, over_seeds(summaries)) for name, summaries in groups.items()]
-        return lines + comparison(runs, self.reference(ended), self.measures)
+        groups: dict[str, dict[Any, Mapping[str, Any]]] = {}
+        for run in in_table_order(ended):
+            groups.setdefault(without_seed(run.variant), {})[run.variant.seed] = run.summary
+        lines = []
+        if len(groups) < len(ended):
+            lines = [f"means over {len(ended) // len(groups)} seeds, \u00b1 half of the 95 % interval of the mean"]
+        runs = [(name, over_seeds(list(seeds.values()))) for name, seeds in groups.items()]
+        return lines + comparison(runs, self.reference(ended), self.measures, groups)
 
     def reference(self, ended: Sequence[Ended]) -> str | None:
         """Return the name of the variant with which a comparison compares the others; None: there is none."""

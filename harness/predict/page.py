@@ -22,7 +22,8 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
     able = [one for one in found.played[1:] if all(map(one.shows, evidence.jobs))]
     other = best or min(able, key=lambda one: one.over("loss").mean, default=None)
     jobs = {queue: count for queue, count in evidence.jobs.items() if present.shows(queue)}
-    shown = sorted(jobs, key=lambda queue: -jobs[queue])[:12]
+    most = sorted(jobs, key=lambda queue: -jobs[queue])[:12]
+    shown = [queue for queue in jobs if queue in most]  # in the table's order
     series = ["recorded", f"replayed, {present.name}"] + ([other.name] if other else [])
     chart = BarChart(
         "Mean completion time by queue",
@@ -50,7 +51,7 @@ def write_page(path: Path, found: Assessed, source: str) -> None:
     )
     table = [
         [
-            queue,
+            queue.removeprefix("root."),
             # The result comes first: a narrow page shows no more without scrolling.
             *([_change(other.change(present, queue)), _band(other.band(queue))] if other else []),
             _band(present.band(queue)),

@@ -12,7 +12,7 @@ from harness.base.outputs import write_output
 from harness.predict.payback import Payback
 from harness.predict.usage import MB_S_PER_GB_H, Account, By, Period, gb_hours, gb_hours_digits, statement_digits
 from harness.report.svg import BarChart, bar_chart, swatch
-from harness.report.templating import page_templates
+from harness.report.templating import page_templates, typeset
 
 #: Maximum number of queues in a chart.
 _DRAWN = 12
@@ -63,7 +63,8 @@ def write_page(
             row = whole.setdefault(leaf, dict.fromkeys((name for name, _ in _FIGURES), 0.0))
             for name, figure in _FIGURES:
                 row[name] += figure(account)
-    drawn = sorted(whole, key=lambda leaf: -max(whole[leaf]["due"], whole[leaf]["had"]))[:_DRAWN]
+    most = sorted(whole, key=lambda leaf: -max(whole[leaf]["due"], whole[leaf]["had"]))[:_DRAWN]
+    drawn = [leaf for leaf in whole if leaf in most]  # in the tables' order
     chart = BarChart(
         "The whole time, by queue",
         "GB hours",
@@ -86,7 +87,7 @@ def write_page(
             left=len(whole) - len(drawn),
             heads=["queue", *(name for name, _ in _CELLS), "users", "borrowed of"],
             paid_back=[
-                [_short(queue), *(gb_hours(value, paid_back.digits) for value in paid_back.figures(queue))]
+                [_short(queue), *(typeset(gb_hours(value, paid_back.digits)) for value in paid_back.figures(queue))]
                 for queue in paid_back.owed
             ]
             if paid_back is not None
@@ -103,7 +104,7 @@ def _rows(period: Period, digits: int) -> list[list[str]]:
     return [
         [
             _short(leaf),
-            *(gb_hours(figure(account), digits) for _, figure in _CELLS),
+            *(typeset(gb_hours(figure(account), digits)) for _, figure in _CELLS),
             _parts(account.users, digits),
             _parts({_short(lender): value for lender, value in account.from_.items()}, digits),
         ]

@@ -29,6 +29,8 @@ from harness.results.runs import RunRecord
 
 #: Larger relative differences are drawn at the border with an arrow; the row's numbers show their size.
 MOST = 2.0
+#: Parts without a result are unfolded for at most this many contenders: of more, the table at the top is enough.
+_MOST_UNFOLDED = 3
 #: The axis covers the intervals of this fraction of the rows, so that a single large change does not flatten the rest.
 REACHED = 0.8
 #: The parts of a table, in reading order: the title, the verdicts, whether it is folded.
@@ -184,8 +186,8 @@ def _versus(comparison: Comparison, label: str, ident: str) -> Versus:
     for title, verdicts, folded in _PARTS:
         rows = [_change(row, own, axis) for row, own in judged if own.verdict in verdicts]
         if rows:
-            # If the only contender is neither better nor worse in anything, there is nothing else to show.
-            only = title == "Unclear" and not parts and len(comparison.groups) == 2
+            # If a contender is neither better nor worse in anything, there is nothing else to show.
+            only = title == "Unclear" and not parts and len(comparison.groups) <= _MOST_UNFOLDED + 1
             parts.append(Part(title, folded and not only, rows))
     return Versus(
         ident=ident,

@@ -53,6 +53,8 @@ class Group:
     text: str
     legend: Legend
     charts: Sequence[Chart]
+    #: The number of charts that form one row and belong together; 0: any.
+    columns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

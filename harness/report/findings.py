@@ -82,7 +82,7 @@ class Figure:
         return f"{text}\u00a0{self.unit}" if self.unit else text
 
     def _written(self, value: float, sign: str) -> str:
-        return f"{value * self.scale:{sign},.{self.digits}f}".replace(",", "\u202f").replace("-", "\u2212")
+        return f"{value * self.scale:{sign},.{self.digits}f}".replace("-", "\u2212")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def _beside(runs: Sequence[Run]) -> Iterator[tuple[Run, Run]]:
 
 
 def _seconds(value: float) -> str:
-    return f"{value:,.0f} s".replace(",", "\u202f")
+    return f"{value:,.0f} s"
 
 
 def _signed(value: float, digits: int = 3) -> str:
@@ -322,9 +322,9 @@ def long_term_loses_less(runs: Sequence[Run]) -> Iterator[Case]:
     for reference, run in _beside(runs):
         of_fair, own = (one.number("sharing_loss_integral") for one in (reference, run))
         ratio = f" ({own / of_fair:.2f} of it)" if of_fair > 0 else ""
-        text = f"{run.label}: loss integral {own:.1f} s against {of_fair:.1f} s of {reference.label}{ratio}"
+        text = f"{run.label}: sharing loss {own:.1f} s against {of_fair:.1f} s of {reference.label}{ratio}"
         of = reference.variant_without_seed()
-        figures = (Figure("loss integral", own, "s", 1, against=of_fair, of=of),)
+        figures = (Figure("sharing loss", own, "s", 1, against=of_fair, of=of),)
         yield OfVariant(own < of_fair * (1 - SAME), text, run.variant_without_seed(), figures)
 
 
@@ -389,10 +389,10 @@ def outside_costs(runs: Sequence[Run]) -> Iterator[Case]:
         own = outside.number("sharing_loss_integral")
         yield OfVariant(
             own <= reference * (1 + SAME),
-            f"{outside.label}: loss integral {own:.1f} s, {own / reference:.2f} of {inside.label}'s "
+            f"{outside.label}: sharing loss {own:.1f} s, {own / reference:.2f} of {inside.label}'s "
             f"({reference:.1f} s); {_last_loss(outside)} against {_last_loss(inside)}",
             outside.variant_without_seed(),
-            (Figure("loss integral", own, "s", 1, against=reference, of=inside.variant_without_seed()),),
+            (Figure("sharing loss", own, "s", 1, against=reference, of=inside.variant_without_seed()),),
         )
 
 

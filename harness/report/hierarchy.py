@@ -73,7 +73,7 @@ def running_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
         text += f" The first {len(shown)} of {len(leaves)} queues; allocations.parquet of each run has all."
     return [
         *starvation_groups(variants, styles),
-        Group("running", "Running tasks of each queue", text + averaging(width), Legend([]), charts),
+        Group("running", "Running tasks of each queue", text + averaging(width), Legend([]), charts, len(variants)),
     ]
 
 

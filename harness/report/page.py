@@ -171,7 +171,7 @@ def sources_of(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
             "nothing was due.",
         ),
         (
-            "Mean benefit and loss, loss integral, last loss, utilisation, completion times, speed-ups",
+            "Mean benefit and loss, sharing loss, last loss, utilisation, completion times, speed-ups",
             f"summary.json of each run directory. Means over time, integral and last loss are computed from the samples"
             f"{every}; completion times come from {' or '.join(jobs)}. The formulas are on "
             'the page "How results are computed" of yarnfair\'s documentation.',

@@ -19,6 +19,8 @@ from harness.report.curves import Curve, Floats, thin
 
 WIDTH, HEIGHT = 420, 252
 LEFT, RIGHT, TOP, BOTTOM = 64, 10, 10, 42
+#: Width of a digit in a tick's text.
+_DIGIT = 7.0
 #: Dark enough on white for text contrast (4.5 1 or more), and distinguishable under common colour blindness.
 COLOURS = ("#0060a8", "#b8430a", "#04704f", "#8b2a8b", "#7a5c00", "#444444", "#a31545", "#0b6a80")
 #: Their counterparts on a dark background.
@@ -138,7 +140,7 @@ def number(value: float) -> str:
     if abs(value) >= 1e6:
         return f"{value:.3g}".replace("e+0", "e").replace("e+", "e")
     if abs(value) >= 1000:
-        return f"{value:,.0f}".replace(",", "\u202f")
+        return f"{value:,.0f}"
     return f"{value:.4g}".replace("-", "\u2212")
 
 
@@ -206,7 +208,10 @@ class _Frame:
         for tick in log_ticks(self.x0, self.x1) if self.log_x else nice_ticks(self.x0, self.x1):
             at = f"{self.px(tick):.1f}"
             out.append(f'<path class="g" d="M{at} {self.high}V{self.low}"/>')
-            out.append(lettering("t", at, self.low + 15, number(tick)))
+            # The last one ends inside the drawing: at the right edge of a page the rest would be cut off.
+            text = number(tick)
+            place = min(self.px(tick), WIDTH - _DIGIT * len(text) / 2)
+            out.append(lettering("t", f"{place:.1f}", self.low + 15, text))
         return [*out, lettering("l", f"{(LEFT + WIDTH - RIGHT) / 2:g}", HEIGHT - 6, label)]
 
     def timed(self, axis: list[str], curves: list[str]) -> list[str]:

@@ -187,9 +187,9 @@ def _value(key: Key, run: Run) -> float | None:
 
 def _of_yarn(counted: Sequence[Run]) -> Sequence[Measure]:
     return (
-        Measure("loss integral", "loss integral (s)", lambda run: run.figure("sharing_loss_integral")),
+        Measure("sharing loss", "sharing loss (s)", lambda run: run.figure("sharing_loss_integral")),
         Measure(
-            "loss integral against inside",
+            "sharing loss against inside",
             "loss / loss inside",
             lambda run: loss_ratio(run, counted),
             ((1.0, "the same policy in the scheduler, decided at every allocation"),),
@@ -245,11 +245,13 @@ def _group(chosen: Sequence[Run], measures: Sequence[Measure], name: str, axis: 
         )
     if not charts:
         return None
+    drawn = [point for point in points if point.curve in names]
     return Group(
         f"sweep-{name.replace('@', '-')}-{axis}",
         f"{name} over {label}",
-        f"Each mark is one value of the setting.{_means([point for point in points if point.curve in names])}",
-        Legend([(names_of(curve), k) for k, curve in enumerate(names)]),
+        f"Each mark is one value of the setting{_fixed(names)}.{_means(drawn)}",
+        # A single curve needs no legend.
+        Legend([(names_of(curve), k) for k, curve in enumerate(names)] if len(names) > 1 else []),
         charts,
     )
 
@@ -265,6 +267,11 @@ def _means(points: Sequence[Point]) -> str:
         return ""
     text = f" Means over {range_text(seeds)} seed{'s' if max(seeds) > 1 else ''} a mark"
     return f"{text}." if runs == seeds else f"{text}, of {range_text(runs)} runs."
+
+
+def _fixed(curves: Sequence[str]) -> str:
+    """Return the other settings of a single curve, which has no legend, as a part of a sentence."""
+    return f", with {curves[0]}" if len(curves) == 1 and curves[0] else ""
 
 
 def names_of(curve: str) -> str:

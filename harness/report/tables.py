@@ -46,12 +46,8 @@ def figure_text(value: float | None, digits: int = 0) -> str:
     """Format a number for a table cell: thousands separators, a true minus, a dash if unknown."""
     if value is None or not math.isfinite(value):
         return ABSENT
-    text = f"{value:,.{digits}f}".replace(",", "\u202f")
-    return (
-        "0" + text[2:]
-        if text.startswith("-0") and not float(text.replace("\u202f", ""))
-        else text.replace("-", "\u2212")
-    )
+    text = f"{value:,.{digits}f}"
+    return "0" + text[2:] if text.startswith("-0") and not float(text.replace(",", "")) else text.replace("-", "\u2212")
 
 
 #: With more queues than this, a table has one row per queue instead of a column.
@@ -197,8 +193,8 @@ def tabled(runs: Sequence[Run]) -> list[Variant]:
 _OVERALL = (
     shown("makespan_s"),
     shown("sharing_benefit", title="sharing benefit"),
-    shown("sharing_loss", title="sharing loss", digits=3),
-    shown("sharing_loss_integral", title="loss integral", digits=1),
+    shown("sharing_loss", title="mean loss", digits=3),
+    shown("sharing_loss_integral", title="sharing loss", digits=1),
     shown("last_loss_s", title="last loss", digits=1),
 )
 _UTILISATION = shown("utilisation.*", digits=1, percent=True)
@@ -235,8 +231,8 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
     best = frozenset(best_cells(variants, [(one.metric, partial(_measured, one)) for one in (*_OVERALL, *used)]))
     bold = "In all tables the best of a column is bold. " if best else ""
     note = (
-        f"{means_said(variants)}{bold}Benefit and loss are means over time, the integral is of the loss' size; the "
-        "last loss is the last time with a loss beyond 0.01 (0: there was none)."
+        f"{means_said(variants)}{bold}Benefit and mean loss are means over time, the sharing loss is the integral of "
+        "the loss' size; the last loss is the last time with a loss beyond 0.01 (0: there was none)."
     )
     tables = [Table(caption, heads, rows, note, best=best)]
     counts = [run.of_queues("jobs") for one in variants for run in one.runs]

@@ -39,16 +39,17 @@ def with_code(text: object) -> Markup:
 
 
 def typeset(text: str, names: Iterable[str] = ()) -> str:
-    """Write the numbers of a text that was made for a terminal as every page does: a thin space, a true minus.
+    """Write the negative numbers of a text that was made for a terminal with a true minus, as every page does.
 
-    Terminals get ASCII (``-1,234.5``), which can be searched and copied. `templates/charts.js.j2` has the same rule.
+    Terminals get ASCII (``-1,234.5``), which can be searched and copied. Thousands are set apart by a comma on both.
+    `templates/charts.js.j2` has the same rule.
 
     Parameters
     ----------
     text
         A text whose numbers this program has formatted.
     names
-        Names in the text that others chose, such as labels of runs: ``seeds 1,200,300`` is not a number. They stay
+        Names in the text that others chose, such as labels of runs: ``shifted by -3`` is not a number. They stay
         unchanged, like commands between backticks.
     """
     # The longest first, because a name may be a part of another. A name that would not change may be a part of a
@@ -60,10 +61,7 @@ def typeset(text: str, names: Iterable[str] = ()) -> str:
 
 
 def _typeset(text: str) -> str:
-    text = re.sub(r"(?<![\w@.,-])-(?=\d)", "\u2212", text)
-    return re.sub(
-        r"(?<![\w.,-])\d{1,3}(?:,\d{3})+(?![\w-])", lambda digits: digits.group().replace(",", "\u202f"), text
-    )
+    return re.sub(r"(?<![\w@.,-])-(?=\d)", "\u2212", text)
 
 
 def content_hash(text: str) -> str:

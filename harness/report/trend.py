@@ -18,12 +18,15 @@ from harness.base.stats import LONGEST
 from harness.base.words import counted, percent_text
 from harness.report.svg import COLOURS, LEFT, RIGHT, TOP, WIDTH, lettering, nice_ticks, number, whole
 from harness.report.templating import page_templates, typeset
+from harness.results.catalogue import in_order
 from harness.results.compare import amount_text, number_text
 from harness.results.history import WORDS, History, Level, Word
 from harness.results.runs import RunRecord
 
 #: Maximum number of drawn metrics per policy: those that have changed, worst first.
 DRAWN = 12
+#: Number of drawn metrics of a policy of which none has changed: the first ones that vary, in the catalogue's order.
+CALM = 4
 #: Maximum number of named metrics in the text.
 NAMED = 12
 _HEIGHT, _BOTTOM = 232, 46
@@ -186,18 +189,20 @@ def write_page(path: Path, groups: Sequence[Group], remarks: Sequence[str], sour
     """
     worse = [(group, one) for group in groups for one in group.of("worse")]
     better = [(group, one) for group in groups for one in group.of("better")]
-    kind = "does-not-hold" if worse else "holds" if any(group.of("same", "better") for group in groups) else ""
+    few = [one for group in groups for one in group.of("too few runs")]
+    every = [one for group in groups for one in group.histories]
+    kind = "does-not-hold" if worse else "holds-in-part" if few else "holds"
     page = (
         page_templates()
         .get_template("trend.html.j2")
         .render(
             source=source,
-            kind=kind or "holds-in-part",
+            kind=kind,
             head=f"{counted(len(worse), 'metric')} {'is' if len(worse) == 1 else 'are'} worse than before"
             if worse
             else "Nothing is worse than before"
-            if kind
-            else "Too few runs to tell",
+            if not few
+            else f"Too few runs to tell of {len(few)} of {counted(len(every), 'metric')}",
             sentences=[
                 f"{group.title}: {one.key.title()}, {typeset(_moved(one))}, since {_since(one)}."
                 for group, one in worse[:5]
@@ -223,24 +228,38 @@ class _Figure:
 class _Block:
     """One policy in the template's form.
 
-    ``rows``: metric, outcome, present median, range of the last level, best before, since when.
+    ``changed``: whether a metric has changed; if not, the figures are of the first ones that vary. ``rows``: metric,
+    outcome, present median, range of the last level, and, if one has changed, best before and since when.
     """
 
     title: str
     span: str
+    changed: bool
     figures: list[_Figure]
     undrawn: int
+    heads: list[str]
     rows: list[list[str]]
 
 
 def _block(ident: int, group: Group) -> _Block:
     changed = group.of("worse", "better", "changed")
+    places = {key: at for at, key in enumerate(in_order(one.key for one in group.histories))}
+    varying = [one for one in group.histories if min(one.values) < max(one.values)]
     figures = []
-    for at, one in enumerate(changed[:DRAWN]):
+    for at, one in enumerate(changed[:DRAWN] or sorted(varying, key=lambda own: places[own.key])[:CALM]):
         drawn = Markup(chart(one, f"trend-{ident}-{at}"))  # `chart` escapes every text
-        figures.append(_Figure(f"{one.key.title()}: {one.word}, {typeset(_moved(one))}", drawn))
+        told = f"{one.word}, {typeset(_moved(one))}" if changed else one.word
+        figures.append(_Figure(f"{one.key.title()}: {told}", drawn))
+    heads = ["metric", "outcome", "median now", "range now", "best before", "since"]
+    shown = len(heads) if any(one.changes for one in group.histories) else 4
     return _Block(
-        group.title, group.span(), figures, max(len(changed) - DRAWN, 0), [_row(one) for one in group.histories]
+        title=group.title,
+        span=group.span(),
+        changed=bool(changed),
+        figures=figures,
+        undrawn=max(len(changed) - DRAWN, 0),
+        heads=heads[:shown],
+        rows=[_row(one)[:shown] for one in group.histories],
     )
 
 

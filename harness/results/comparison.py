@@ -1,16 +1,17 @@
 """The comparison of an experiment's runs as plain text of 80 columns. harness.report has the tables of the report.
 
 Up to four runs are columns, with one row per metric. More runs, or names too long for a column, become rows, one per
-variant; for a sweep, with the most important metrics only. A mark follows a value: ``+`` better than the reference by
-more than `SAME`, ``!`` worse.
+variant; for a sweep, with the most important metrics only. Means over seeds have half of their 95 % interval. A mark
+follows a value: ``+`` better than the reference by more than `SAME`, ``!`` worse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from harness.base.stats import half_width_95
 from harness.results.catalogue import added_metrics, declared, metric_of, number
 from harness.results.metric import Metric
 from harness.results.sentences import SAME, percent
@@ -27,6 +28,8 @@ _ALL = 8
 _MOST_QUEUES = 20
 
 Summary = Mapping[str, Any]
+#: Summaries of a variant's runs by seed.
+Seeds = Mapping[Any, Summary]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +84,37 @@ class Measure:
         each = [replace(self, name=name, title=name.removeprefix("root."), head="") for name in names]
         return [] if self.rare and not any(one.of(summary) for one in each for summary in summaries) else each
 
-    def cell(self, summary: Summary, reference: Summary | None) -> str:
-        """Return the value with its mark; a blank mark keeps the values aligned."""
+    def cell(
+        self, summary: Summary, reference: Summary | None, seeds: Seeds | None = None, of_reference: Seeds | None = None
+    ) -> str:
+        """Return the value with its mark; a blank mark keeps the values aligned.
+
+        Parameters
+        ----------
+        summary, reference
+            Its run, or means over seeds, and what the mark compares with (None: nothing).
+        seeds, of_reference
+            The summaries of both by seed. The value then has half of its 95 % interval, and a mark only if the 95 %
+            interval of the differences, seed by seed, excludes 0.
+        """
         value = self.of(summary)
         if value is None:
             return "- "
         before = None if reference is None or reference is summary else self.of(reference)
-        return f"{value:,.{self.digits}f}{_mark(self.metric, before, value)}"
+        mark = _mark(self.metric, before, value)
+        if mark != " " and not self._clear(seeds or {}, of_reference or {}):
+            mark = " "
+        half = half_width_95(self._values(seeds or {}))
+        return f"{value:,.{self.digits}f}" + (f" \u00b1 {half:,.{self.digits}f}" if half > 0 else "") + mark
+
+    def _values(self, seeds: Seeds) -> list[float]:
+        return [value for value in map(self.of, seeds.values()) if value is not None]
+
+    def _clear(self, seeds: Seeds, others: Seeds) -> bool:
+        """Return whether the seeds agree on the direction of a difference; so does a single run."""
+        pairs = [(self.of(seeds[seed]), self.of(others[seed])) for seed in seeds if seed in others]
+        differences = [own - other for own, other in pairs if own is not None and other is not None]
+        return len(differences) < 2 or half_width_95(differences) < abs(sum(differences) / len(differences))
 
 
 def shown(
@@ -202,28 +229,65 @@ def _mean_of(values: Sequence[Any]) -> Any:
 
 
 def comparison(
-    runs: Sequence[tuple[str, Summary]], reference: str | None = None, measures: Sequence[Measure] = YARN
+    runs: Sequence[tuple[str, Summary]],
+    reference: str | None = None,
+    measures: Sequence[Measure] = YARN,
+    seeds: Mapping[str, Seeds] | None = None,
 ) -> list[str]:
-    """Return lines of at most 80 columns. `runs`: (label, summary); ``reference``: the label with which marks compare.
+    """Return lines of at most 80 columns.
 
     Measures without a value in any run are left out. docs/how-results-are-computed.md defines the measures.
+
+    Parameters
+    ----------
+    runs
+        Label and summary of each run; with several seeds, the means over them.
+    reference
+        The label with which marks compare.
+    measures
+        What has a row or column.
+    seeds
+        By label, the summaries of a variant with several seeds (`Measure.cell`).
     """
     known = next((summary for label, summary in runs if label == reference), None)
     blocks = _blocks([summary for _, summary in runs], with_added(measures))
-    heads = [_wrapped(label.split(","), ",", _CELL) for label, _ in runs]
-    if len(runs) <= _MOST and all(len(line) < _CELL for head in heads for line in head):
-        cells = [
-            (title, [(_line(row), [row.cell(one, known) for _, one in runs]) for row in rows]) for title, rows in blocks
-        ]
-        lines = _columns(heads, cells, _LABEL, _CELL)
+    of_seeds = seeds or {}
+
+    def cell(row: Measure, at: int) -> str:
+        label, summary = runs[at]
+        return row.cell(summary, known, of_seeds.get(label), of_seeds.get(reference or ""))
+
+    cells = [
+        (title, [(_line(row), [cell(row, at) for at in range(len(runs))]) for row in rows]) for title, rows in blocks
+    ]
+    longest = max((len(text) for _, rows in cells for _, found in rows for text in found), default=0)
+    width = max(_CELL, longest + 1)
+    heads = [_wrapped(label.split(","), ",", width) for label, _ in runs]
+    fits = len(runs) <= _MOST and _LABEL + len(runs) * width <= WIDTH
+    if fits and all(len(line) < width for head in heads for line in head):
+        lines = _columns(heads, cells, _LABEL, width)
     else:
-        lines = _rows(runs, known, blocks)
-    return _ended(lines, reference if known is not None and len(runs) > 1 else None)
+        lines = _rows(runs, cell, blocks)
+    several = any(len(own) > 1 for own in of_seeds.values())
+    return _ended(lines, reference if known is not None and len(runs) > 1 else None, several=several)
 
 
-def _ended(lines: Sequence[str], reference: str | None) -> list[str]:
-    """Append the meaning of the marks. ``reference``: the run with which they compare; None: there are no marks."""
+def _ended(lines: Sequence[str], reference: str | None, *, several: bool = False) -> list[str]:
+    """Append the meaning of the marks.
+
+    Parameters
+    ----------
+    lines
+        The table.
+    reference
+        The run with which the marks compare; None: there are no marks.
+    several
+        Whether values are means over several seeds.
+    """
     legend = ["", f"+ better than {_cut(reference, 44)} by over {percent(SAME)}, ! worse"] if reference else []
+    if legend and several:
+        legend[-1] += ","
+        legend.append("each where the 95 % interval of the differences, seed by seed, excludes 0")
     return [line.rstrip() for line in [*lines, *legend]]
 
 
@@ -331,19 +395,25 @@ def _columns(
 
 
 def _rows(
-    runs: Sequence[tuple[str, Summary]], reference: Summary | None, blocks: Sequence[tuple[str, Sequence[Measure]]]
+    runs: Sequence[tuple[str, Summary]],
+    cell_of: Callable[[Measure, int], str],
+    blocks: Sequence[tuple[str, Sequence[Measure]]],
 ) -> list[str]:
-    """Format one table per block with one row per variant; a name that is too long has separate lines."""
+    """Format one table per block with one row per variant; a name that is too long has separate lines.
+
+    ``cell_of``: the cell of a measure and of the run at a position.
+    """
     width = min(max(len(label) for label, _ in runs), _NAMES)
     lines: list[str] = []
     for block, all_rows in blocks:
         rows = [row for row in all_rows if row.main or len(runs) <= _ALL]
         titles = [row.label(row.head or row.title) for row in rows]
-        longest = max((len(word) for title in titles for word in title.split()), default=0)
+        cells = [[cell_of(row, at) for row in rows] for at in range(len(runs))]
+        words_of = [word for title in titles for word in title.split()]
+        longest = max(map(len, (*words_of, *(text[:-1] for own in cells for text in own))), default=0)
         cell = min(max(_NARROW, longest + 2), _WIDEST)
         at_once = max(1, (WIDTH - width) // cell)
         for first in range(0, len(rows), at_once):
-            part = rows[first : first + at_once]
             words = [title.split() for title in titles[first : first + at_once]]
             heads = _heads([_wrapped([_cut(word, cell - 1) for word in own], " ", cell) for own in words], cell)
             lines += [""] if lines else []
@@ -352,12 +422,14 @@ def _rows(
                 block = ""
             lines += [" " * width + line for line in heads[:-1]]
             lines.append(f"{_cut(block, width):<{width}}{heads[-1]}")
-            for label, summary in runs:
-                *above, last = [label[at : at + WIDTH] for at in range(0, len(label), WIDTH)]
+            for at, (label, _) in enumerate(runs):
+                *above, last = [label[k : k + WIDTH] for k in range(0, len(label), WIDTH)]
                 if len(last) > width:
                     above, last = [*above, last], ""
                 lines += above
-                lines.append(f"{last:<{width}}" + "".join(f"{row.cell(summary, reference):>{cell}}" for row in part))
+                lines.append(
+                    f"{last:<{width}}" + "".join(f"{text:>{cell}}" for text in cells[at][first : first + at_once])
+                )
     return lines
 
 

@@ -75,7 +75,7 @@ def test_the_report_shows_the_means_and_bands_of_the_table(tmp_path: Path, capsy
         main(["replay", *call])
     bands = json.loads(capsys.readouterr().out)["bands"]
     page = html.unescape((out / "report.html").read_text())
-    text = re.sub(r"[ \n]+", " ", re.sub(r"<[^>]*>", " ", page)).replace("\u202f", "").replace("\u2212", "-")
+    text = re.sub(r"[ \n]+", " ", re.sub(r"<[^>]*>", " ", page)).replace(",", "").replace("\u2212", "-")
     for name in ("fair", "ltrf@outside"):
         whole = bands[name]["figures"]
         for figure, digits in ((whole["sharing_loss_integral"], 1), (whole["makespan_s"], 1)):

@@ -138,13 +138,13 @@ def test_the_evidence_of_a_sweep_is_grouped_by_variant(write_run: Callable[..., 
             runs.append(write_run(name, "ltrf", settings=settings, seed=seed, summary=summary))
     less = found(runs)["Long-term fairness loses less than memoryless fairness"]
     assert less.verdict == "holds in part"
-    mean, half = (f"{value:,.1f}".replace(",", "\u202f") for value in (105.0, half_width_95([10.0, 200.0])))
+    mean, half = (f"{value:,.1f}" for value in (105.0, half_width_95([10.0, 200.0])))
     other = f"{half_width_95([90.0, 80.0]):.1f}"
     of_fair = "against 100.0\u00a0s of fair, a difference of"
     assert less.evidence == (
-        f"ltrf,half_life=60: holds in 1 of 2 runs; loss integral {mean} \u00b1 {half}\u00a0s {of_fair} +5.0 \u00b1 "
+        f"ltrf,half_life=60: holds in 1 of 2 runs; sharing loss {mean} \u00b1 {half}\u00a0s {of_fair} +5.0 \u00b1 "
         f"{half}\u00a0s, not told from chance",
-        f"ltrf,half_life=600: holds in 2 of 2 runs; loss integral 85.0 \u00b1 {other}\u00a0s {of_fair} \u221215.0 "
+        f"ltrf,half_life=600: holds in 2 of 2 runs; sharing loss 85.0 \u00b1 {other}\u00a0s {of_fair} \u221215.0 "
         f"\u00b1 {other}\u00a0s, not told from chance",
     )
 
@@ -156,7 +156,7 @@ def test_a_hierarchy_with_several_seeds_has_a_line_a_policy(write_run: Callable[
         paths.append(write_run(f"naive-hltrf,seed={seed}", "naive-hltrf", since_s=(0, 300 * seed, 0, 0), **late))
         paths.append(write_run(f"hltrf,seed={seed}", "hltrf", since_s=(0, 10, 0, 0), **late))
     evidence = found(paths)["The naive hierarchy starves a queue, H-LTRF does not"].evidence
-    half = f"{half_width_95([300.0, 600.0]):,.0f}".replace(",", "\u202f")
+    half = f"{half_width_95([300.0, 600.0]):,.0f}"
     longest = "the longest time in which a queue asks and runs no task"
     assert evidence == (
         f"naive-hltrf: holds in 2 of 2 runs; {longest} 450 \u00b1 {half}\u00a0s",

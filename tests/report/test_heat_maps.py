@@ -85,10 +85,10 @@ def test_a_cell_without_a_run_is_a_dash_on_the_page_and_empty_in_the_table(write
     assert "<title>horizon (s) 20, control period (s) 15: no value</title>" in drawn
     assert ">\u2013</text>" in drawn
     rows = list(csv.DictReader(io.StringIO(table_of(group))))
-    (empty,) = (row for row in rows if row["chart"] == "loss integral" and not row["y"])
+    (empty,) = (row for row in rows if row["chart"] == "sharing loss" and not row["y"])
     assert (empty["series"], empty["x_quantity"], empty["x"]) == ("control period (s) 15", "horizon (s)", "20")
     full = next(row for row in rows if row["x"] == "640" and row["series"] == "control period (s) 1")
-    assert (full["y_quantity"], float(full["y"])) == ("loss integral (s)", 302.5)
+    assert (full["y_quantity"], float(full["y"])) == ("sharing loss (s)", 302.5)
     half = half_width_95([302.0, 303.0])
     assert (float(full["y_low_95"]), float(full["y_high_95"])) == pytest.approx((302.5 - half, 302.5 + half))
 
@@ -109,7 +109,7 @@ def test_a_third_setting_has_a_map_for_each_value_in_the_same_colours(write_run:
     first, second = group.charts[:2]
     assert isinstance(first, HeatMap)
     assert isinstance(second, HeatMap)
-    assert [first.title, second.title] == ["loss integral, affinity 0", "loss integral, affinity 1"]
+    assert [first.title, second.title] == ["sharing loss, affinity 0", "sharing loss, affinity 1"]
     assert first.range == second.range == (102.0, 316.0)
 
 
@@ -122,7 +122,7 @@ def test_the_page_and_print_have_the_map(write_run: Write, tmp_path: Path) -> No
     assert "mean of 2 runs" in page
     group = figures_of(paths).chosen(name)
     text = write_figure(group, tmp_path / "map.svg").figure.read_text(encoding="utf-8")
-    assert "<!-- loss integral (s): 102 (pale) to 316 (dark) -->" in text
+    assert "<!-- sharing loss (s): 102 (pale) to 316 (dark) -->" in text
     assert "<!-- auto -->" in text
     for kind in ("pdf", "png"):
         assert not write_figure(group, tmp_path / f"map.{kind}").remarks

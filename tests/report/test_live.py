@@ -203,7 +203,7 @@ def test_the_page_in_a_browser(url: str, looks: Looks, tmp_path: Path) -> None:
         assert len(set(scales)) == 1
         latest = browser.run("[...document.querySelectorAll('#debt .legend strong')].map(e => e.textContent)")
         assert len(latest) >= 2
-        assert all(re.fullmatch("\u2212?[0-9.\u202f]+[kMG]?", text) for text in latest), latest
+        assert all(re.fullmatch("\u2212?[0-9.,]+[kMG]?", text) for text in latest), latest
         before = browser.run("document.querySelector('.small path.c').getAttribute('d').length")
         browser.until(f"document.querySelector('.small path.c').getAttribute('d').length > {before}")
         looks.trouble = "the ResourceManager is gone"

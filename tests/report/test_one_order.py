@@ -90,7 +90,7 @@ def test_the_best_of_a_column_is_marked_where_there_is_one(write_run: Write) -> 
         write_run("ltrf", "ltrf", summary={"sharing_loss_integral": 10.0, "makespan_s": 100.0}),
     ]
     table = comparison_tables(load_runs(paths))[0]
-    at = [head.text for head in table.heads].index("loss integral")
+    at = [head.text for head in table.heads].index("sharing loss")
     assert {row for row, column in table.best if column == at} == {1}
     equal = [head.text for head in table.heads].index("makespan")
     assert not [cell for cell in table.best if cell[1] == equal], "the same under both"

@@ -283,7 +283,7 @@ def test_several_seeds_are_summed_up_and_their_mean_is_drawn(write_run: Callable
     assert f"30.0 \u00b1 {half_width_95([10.0, 20.0, 60.0]):.1f}" in html
     (less,) = [f for f in report.findings if f.title == "Long-term fairness loses less than memoryless fairness"]
     (line,) = less.evidence
-    assert line.startswith("ltrf: holds in 3 of 3 runs; loss integral 30.0")
+    assert line.startswith("ltrf: holds in 3 of 3 runs; sharing loss 30.0")
     half = half_width_95([30.0, 60.0, 180.0])
     assert f"a difference of \u221290.0 \u00b1 {half:.1f}" in line, "seed against seed"
     assert "A difference is the mean of the seeds' own differences" in " ".join(html.split())
@@ -299,8 +299,8 @@ def test_runs_of_two_backends_have_their_names_and_are_not_compared(
     report = render_report(runs, tmp_path / "report.html")
     (less,) = [f for f in report.findings if f.title == "Long-term fairness loses less than memoryless fairness"]
     assert [line.rpartition(" (")[0] for line in less.evidence] == [
-        "ltrf (sim): loss integral 10.0 s against 40.0 s of fair (sim)",
-        "ltrf (local): loss integral 50.0 s against 200.0 s of fair (local)",
+        "ltrf (sim): sharing loss 10.0 s against 40.0 s of fair (sim)",
+        "ltrf (local): sharing loss 50.0 s against 200.0 s of fair (local)",
     ]
 
 
@@ -419,8 +419,8 @@ def test_accumulated_resources_are_seconds_of_the_cluster_whatever_is_measured(
     ("settings", "said"),
     [
         ({}, "accumulated so far (GiB\u00b7s): a 2"),
-        ({"resource": "vcores"}, "accumulated so far (vcore\u00b7s): a 2\u202f048"),
-        ({"resource": "dominant"}, "accumulated so far (s of the whole cluster): a 2\u202f048"),
+        ({"resource": "vcores"}, "accumulated so far (vcore\u00b7s): a 2,048"),
+        ({"resource": "dominant"}, "accumulated so far (s of the whole cluster): a 2,048"),
     ],
 )
 def test_what_a_policy_has_counted_is_in_the_unit_of_its_resource(

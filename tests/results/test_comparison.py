@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from harness.results.comparison import WIDTH, Measure, comparison
+from harness.results.comparison import WIDTH, Measure, comparison, over_seeds
 
 #: A name too long for a column.
 LONG = "ltrf@outside,period_s={},horizon_s=80"
@@ -100,3 +100,39 @@ def test_better_and_worse_are_marked_against_the_reference(key: str, before: flo
     assert lines[1].endswith(mark or tuple("0123456789"))
     assert lines[-1] == "+ better than fair by over 2 %, ! worse"
     assert not comparison([("fair", {key: before}), ("ltrf", {key: after})])[-1].startswith("+")
+
+
+def _over(values: dict[int, float]) -> dict[int, dict[str, float]]:
+    return {seed: {"sharing_loss_integral": value, "last_loss_s": 100.0} for seed, value in values.items()}
+
+
+def test_means_over_seeds_have_their_interval_and_marks_only_where_the_seeds_agree() -> None:
+    """A mean of three seeds had no interval, and a mark for a difference of which the seeds say nothing."""
+    seeds = {
+        "fair": _over({1: 10.0, 2: 20.0, 3: 30.0}),
+        "less": _over({1: 5.0, 2: 15.0, 3: 25.0}),
+        "unclear": _over({1: 30.0, 2: 2.0, 3: 40.0}),
+    }
+    runs = [(name, over_seeds(list(own.values()))) for name, own in seeds.items()]
+    lines = comparison(runs, "fair", seeds=seeds)
+    row = next(line for line in lines if line.startswith("sharing loss integral"))
+    assert row.split("(s)")[1].split() == [
+        "20.0",
+        "\u00b1",
+        "24.8",
+        "15.0",
+        "\u00b1",
+        "24.8+",
+        "24.0",
+        "\u00b1",
+        "48.9",
+    ]
+    equal = next(line for line in lines if line.startswith("last sharing loss"))
+    assert equal.split("(s)")[1].split() == ["100", "100", "100"], "no interval where no seed differs"
+    assert lines[-1] == "each where the 95 % interval of the differences, seed by seed, excludes 0"
+    assert max(map(len, lines)) <= 80
+    wide = comparison([(f"{'x' * 30}{at}", runs[at][1]) for at in range(3)], seeds={
+        f"{'x' * 30}{at}": seeds[name] for at, name in enumerate(seeds)
+    })  # fmt: skip
+    assert any("24.0 \u00b1 48.9" in line for line in wide)
+    assert max(map(len, wide)) <= 80

@@ -184,7 +184,23 @@ def test_the_page_says_what_the_text_says(page: Path) -> None:
     assert "1 metric is worse than before" in text
     assert "since 2026-01-13, commit bbbbbbbbbb" in text
     assert "<b>" not in page.read_text().replace("&lt;b&gt;", "")
-    assert page.read_text().count("<circle") == 24
+    changed, calm = page.read_text().split('id="group-')[1:]
+    assert changed.count("<circle") == 24
+    assert "No metric has changed for good." in calm
+    assert calm.count("<circle") == 24 * calm.count("<figcaption") > 0, "metrics without a change are drawn, too"
+    heads = re.findall("<th scope=.col.[^>]*>([^<]*)<", calm)
+    assert heads == ["metric", "outcome", "median now", "range now"], "no empty columns"
+
+
+def test_a_page_of_too_few_runs_is_no_green_one(
+    write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It said that nothing was worse than before, in green, while most metrics could not be judged."""
+    for at in range(3):
+        write(f"few/{at}", seed=at, makespan_s=1000.0 + at, mean_completion_s=50.0)
+    assert call(capsys, "trend", tmp_path / "few", "--html", tmp_path / "few.html")[0] == 0
+    text = (tmp_path / "few.html").read_text()
+    assert re.search(r'class="finding holds-in-part">\s*<p[^>]*><span[^>]*>Too few runs to tell of \d+ of \d+ metrics', text)
 
 
 @pytest.mark.browser
