@@ -19,6 +19,7 @@ from harness.base.errors import CallError, InputError, RunInvalid
 from harness.base.files import json_text, read_json
 from harness.policies.registry import POLICIES
 from harness.results.catalogue import BENCH, Key, flat
+from harness.results.intact import damage_of
 from harness.results.validity import Invalid, invalidity
 
 #: Depth below a given folder to which run directories are searched (a campaign: folder/cells/CELL/RUN).
@@ -34,7 +35,7 @@ def without_seed(name: str, seed: int | None) -> str:
 class RunRecord:
     """One run: its directory (or, for `yarnfair bench`, its file), ``run.json``, ``summary.json``.
 
-    ``damage``: why ``summary.json`` is unreadable; "" if it is readable.
+    ``damage``: which of its files is damaged or missing, and how; "" if none is.
     """
 
     path: Path
@@ -201,8 +202,7 @@ def kind_of(decision: Mapping[str, object]) -> str:
 def read_run(path: Path) -> RunRecord:
     """Read one run directory, or one file of `yarnfair bench --json`.
 
-    A damaged ``summary.json`` makes the run invalid. Raises InputError if the path is neither, or ``run.json`` is
-    damaged.
+    A damaged file in it makes the run invalid. Raises InputError if the path is neither, or ``run.json`` is damaged.
     """
     if path.is_file():
         return _read_bench(path)
@@ -210,9 +210,9 @@ def read_run(path: Path) -> RunRecord:
     if not summary_path.exists():
         return RunRecord(path, info, {})
     try:
-        return RunRecord(path, info, read_json(summary_path))
+        return RunRecord(path, info, read_json(summary_path), damage_of(path, info))
     except InputError as error:
-        return RunRecord(path, info, {}, error.what)
+        return RunRecord(path, info, {}, f"summary.json is damaged: {error.what}")
 
 
 def _read_bench(path: Path) -> RunRecord:

@@ -9,6 +9,7 @@ A completed run keeps its directory until another one replaces it: a new run in 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Self
 from harness.base.errors import InputError
 from harness.base.files import exchange, plain, read_json, replace_file, write_json, write_text
 from harness.results.commits import commits
+from harness.results.intact import KEY, digests
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -278,6 +280,8 @@ class RunDirectory:
         info = read_json(path / "run.json")
         info.pop("progress", None)
         info.update(end=_now(), exit=exit_code)
+        with contextlib.suppress(OSError):  # without digests, a reader checks less
+            info[KEY] = digests(path)
         if why is not None:
             info["why"] = why
         write_json(path / "run.json", info)

@@ -40,7 +40,7 @@ def invalidity(info: Mapping[str, object], summary: Mapping[str, object], *, dam
     summary
         The content of ``summary.json``; empty if there is none.
     damage
-        Why ``summary.json`` is unreadable; "" if it is readable.
+        Which file of the run directory is damaged or missing, and how; "" if none is.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def invalidity(info: Mapping[str, object], summary: Mapping[str, object], *, dam
     if code != 0:
         return Invalid(4, why or f"the run ended with exit code {code}")
     if damage:
-        return Invalid(4, f"summary.json is damaged: {damage}")
+        return Invalid(4, damage)
     if not summary:
         return Invalid(4, "summary.json is missing")
     if reason := _jobs(info, summary):

@@ -200,7 +200,9 @@ def test_a_page_of_too_few_runs_is_no_green_one(
         write(f"few/{at}", seed=at, makespan_s=1000.0 + at, mean_completion_s=50.0)
     assert call(capsys, "trend", tmp_path / "few", "--html", tmp_path / "few.html")[0] == 0
     text = (tmp_path / "few.html").read_text()
-    assert re.search(r'class="finding holds-in-part">\s*<p[^>]*><span[^>]*>Too few runs to tell of \d+ of \d+ metrics', text)
+    assert re.search(
+        r'class="finding holds-in-part">\s*<p[^>]*><span[^>]*>Too few runs to tell of \d+ of \d+ metrics', text
+    )
 
 
 @pytest.mark.browser

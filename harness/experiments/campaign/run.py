@@ -35,6 +35,7 @@ from harness.experiments.campaign.executors import (
 from harness.experiments.campaign.spec import Cell, LoadedCampaign
 from harness.experiments.campaign.state import FILE, RUN_FILE, CampaignState, Standing, locked
 from harness.experiments.kind import Ended, Step
+from harness.results.intact import damage_of
 from harness.results.store import COMPLETE, RunDirectory, staging_of
 from harness.results.validity import invalidity
 
@@ -298,13 +299,16 @@ class _Run:
 
 
 def ended_of(cell: Cell, out: Path) -> Ended | None:
-    """Return the result in a cell's run directory; None if there is none, or another's, or an unfinished one."""
+    """Return the result in a cell's run directory; None if there is none, or another's, or an unfinished one.
+
+    A result of which a file is damaged counts as none, so that the cell runs again.
+    """
     directory = cell.directory(out)
     try:
         info, summary = read_json(directory / "run.json"), read_json(directory / "summary.json")
     except YarnfairError:
         return None
-    if info.get("cell", cell.id) != cell.id or info.get("exit") is None:
+    if info.get("cell", cell.id) != cell.id or info.get("exit") is None or damage_of(directory, info):
         return None
     code, why = info["exit"], info.get("why")
     if code == 0 and (bad := invalidity(info, summary)) is not None:
