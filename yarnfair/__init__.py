@@ -115,6 +115,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
+    from harness.base.machine_code import announce_by_default
+
+    announce_by_default()
     found = getattr(importlib.import_module(_PLACE_OF[name]), name)
     globals()[name] = found
     return found

@@ -242,6 +242,31 @@ def announce_with(announce: Callable[[str], None]) -> None:
     _announce[:] = [announce]
 
 
+def announce_by_default() -> None:
+    """Tell the user on standard error, unless a function is set: for programs other than the command."""
+    if not _announce:
+        announce_with(lambda text: print(text, file=sys.stderr, flush=True))
+
+
+def somebody_listens() -> bool:
+    """Return whether the user would hear of a compilation (`announce_with`); not in worker processes."""
+    return bool(_announce)
+
+
+#: Seconds that this process has compiled, or waited for another one that did.
+_waited: list[float] = []
+
+
+def count_waiting(seconds: float) -> None:
+    """Add a time that this process has compiled, or waited for another one that did."""
+    _waited.append(seconds)
+
+
+def waited_s() -> float:
+    """Return how long this process has compiled so far, or waited for another one that did (seconds)."""
+    return sum(_waited)
+
+
 def announce(text: str) -> None:
     """Tell the user about a compilation, each line only once."""
     if text not in _announced:

@@ -48,11 +48,9 @@ def say_if_it_compiles(schedulers: Iterable[str] = ("fair",)) -> None:
 
     For commands whose workers compile; if this process compiles, `announce_with` is enough.
     """
-    from harness.base.machine_code import announce
-    from harness.sim.compiled import COMPILING, is_compiled
+    from harness.sim.compiled import announce_compiling
 
-    if not all(is_compiled(scheduler) for scheduler in schedulers):
-        announce(COMPILING)
+    announce_compiling(schedulers)
 
 
 @click.command(short_help="Run one experiment under each of its policies.")
@@ -224,8 +222,6 @@ class _Called:
 
         if not quiet:
             click.echo(f"{self.loaded.name}: {len(self.variants)} run(s) into {self.folder}", err=True)
-            if self.target is None and self.kind.compiles:
-                say_if_it_compiles({getattr(variant, "scheduler", None) or "fair" for variant in self.variants})
         with RunProgress(self.variants, "simulated" if self.target is None else "of wall-clock time") as progress:
             self.ended = run_experiment(
                 self.loaded,

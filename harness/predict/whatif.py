@@ -29,7 +29,7 @@ from harness.predict.playing import PHASES, in_phase, outcome_of
 from harness.predict.verdict import Band, Outcome
 from harness.results.metrics import expected_s
 from harness.results.summary import allocations_table
-from harness.sim.compiled import COMPILING, is_compiled
+from harness.sim.compiled import compiling_words, is_compiled
 from harness.sim.interfaces import simulated
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class WhatIf:
             raise run.trouble
         if run.document is None or not run.phases:
             compiling = not is_compiled(self.experiment.spec.scheduler)
-            return {"part": round(run.part, 3), "says": COMPILING if compiling else ""}
+            return {"part": round(run.part, 3), "says": compiling_words() if compiling else ""}
         return {**run.document, **_means(list(run.phases)), "of_phases": self.phases}
 
     def whole(self, asked: Asked) -> dict[str, Any]:

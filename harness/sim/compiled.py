@@ -12,20 +12,74 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.base.debug import Timer
-from harness.base.machine_code import announce, kept_in
+from harness.base.machine_code import announce, count_waiting, kept_in, somebody_listens
 
 if TYPE_CHECKING:
     from harness.sim.interfaces import CompiledKernel
 
 _LOG = logging.getLogger(__name__)
 
-#: The message that users see during compilation.
-COMPILING = "the simulator is compiled first, once after an installation or a change of it: some half a minute"
+#: Interval at which users are told that the compiler still works (seconds).
+EVERY_S = 15.0
+#: A shorter compilation ends without a message (seconds).
+_SHORT_S = 5.0
+#: The file beside the folders of machine code with the duration of the last compilation (seconds).
+_TOOK = "compiled.seconds"
+
+
+def compiling_words() -> str:
+    """Return the message that users see when compilation begins."""
+    about = "about half a minute on a free machine"
+    folder = kept_in()
+    if folder is not None:
+        with contextlib.suppress(OSError, ValueError):
+            about = f"about {float((folder.parent / _TOOK).read_text(encoding='ascii')):.0f} s, as last time"
+    return f"compiling the simulator, once after an installation or a change of it: {about}"
+
+
+def announce_compiling(schedulers: Iterable[str] = ("fair",)) -> None:
+    """Tell the user if the simulator has to be compiled, then at intervals that it still is, and when it is done.
+
+    Parameters
+    ----------
+    schedulers : the schedulers on which the command will simulate.
+    """
+    missing = [scheduler for scheduler in schedulers if not is_compiled(scheduler)]
+    if not missing or not _compiles() or not somebody_listens():
+        return
+    announce(compiling_words())
+    # Without a folder every process compiles for itself, and nobody sees when it is done.
+    if kept_in() is not None and not _following:
+        _following.append(True)
+        threading.Thread(target=_follow, args=(missing,), name="news of the compiler", daemon=True).start()
+
+
+_following: list[bool] = []
+
+
+def _follow(schedulers: Sequence[str]) -> None:
+    began, told_s = time.monotonic(), EVERY_S
+    while not all(map(is_compiled, schedulers)):
+        time.sleep(min(0.2, EVERY_S))
+        so_far = time.monotonic() - began
+        if so_far >= told_s:
+            announce(f"still compiling the simulator: {so_far:.0f} s so far")
+            told_s += EVERY_S
+    so_far = time.monotonic() - began
+    _following.clear()
+    if so_far >= _SHORT_S:
+        announce(f"the simulator is compiled, after {so_far:.0f} s")
+
+
+def _compiles() -> bool:
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
 
 
 def kernels_of(scheduler: str, which: int) -> tuple[CompiledKernel, ...]:
@@ -146,14 +200,19 @@ def compile_engine(scheduler: str = "fair") -> None:
     """Compile everything that a run needs, unless it is compiled already or another process is compiling it.
 
     In the latter case, wait for that process. The user is told when something has to be compiled or waited for
-    (`harness.base.machine_code.announce_with`).
+    (`harness.base.machine_code.announce_with`). The time counts as waiting (`waited_s` there), not as simulating.
     """
     folder = kept_in()
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    if not _compiles():
         return
-    if not is_compiled(scheduler):
-        announce(COMPILING)
-    if folder is not None:
-        timer = Timer()
+    announce_compiling((scheduler,))
+    if folder is None or is_compiled(scheduler):
+        return
+    timer, began = Timer(), time.perf_counter()
+    try:
         if once(folder, lambda: _compile_all(scheduler), _mark(scheduler)):
             _LOG.debug("compiled the engine of the %s scheduler in %s into %s", scheduler, timer, folder)
+            with contextlib.suppress(OSError):
+                (folder.parent / _TOOK).write_text(f"{time.perf_counter() - began:.1f}", encoding="ascii")
+    finally:
+        count_waiting(time.perf_counter() - began)

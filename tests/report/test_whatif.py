@@ -102,7 +102,7 @@ def test_who_waits_for_the_compiler_is_told(
 ) -> None:
     monkeypatch.setattr("harness.predict.whatif.is_compiled", lambda _: False)
     monkeypatch.setattr(what_if, "_want", lambda _: _Run())
-    assert "compiled first" in what_if.run(asked(experiment, policy="fair"), 0.0)["says"]
+    assert "compiling the simulator" in what_if.run(asked(experiment, policy="fair"), 0.0)["says"]
 
 
 def test_words_are_those_of_explain_at_that_moment(what_if: WhatIf, experiment: LoadedExperiment) -> None:

@@ -9,6 +9,7 @@ import pkgutil
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -19,7 +20,10 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import harness
+from harness.base import machine_code
 from harness.base.machine_code import digest, reached_modules
+from harness.experiments.resolve import load_experiment, variants_of
+from harness.results.store import RunDirectory
 from harness.sim import compiled
 from harness.sim.fair.api import Scheduler
 from harness.yarn.fair.parse import parse_allocations
@@ -221,9 +225,10 @@ def locked():
     return False
 
 print(compiled.is_compiled())
+words = compiled.compiling_words()
 compiled.compile_engine()
 compiled.compile_engine()
-print(compiled.is_compiled(), said == [compiled.COMPILING, "fair under the lock: True"])
+print(compiled.is_compiled(), said == [words, "fair under the lock: True"])
 """
 
 
@@ -236,3 +241,55 @@ def test_after_an_upgrade_the_engine_is_not_compiled_and_says_so(tmp_path: Path)
         [sys.executable, "-c", UPGRADED], env=env, cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False", "True", "True"]
+
+
+@pytest.fixture
+def news(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """What the user hears of the compiler."""
+    said: list[str] = []
+    monkeypatch.setattr(machine_code, "_announced", [])
+    monkeypatch.setattr(machine_code, "_announce", [said.append])
+    monkeypatch.setattr(compiled, "kept_in", lambda: tmp_path / "compiled-0")
+    monkeypatch.setattr(compiled, "_following", [])
+    return said
+
+
+def test_users_hear_that_the_compiler_still_works_and_when_it_is_done(
+    news: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A first run said one line, then nothing for minutes on a loaded machine."""
+    began = time.monotonic()
+    monkeypatch.setattr(compiled, "is_compiled", lambda _: time.monotonic() - began > 0.5)
+    monkeypatch.setattr(compiled, "EVERY_S", 0.1)
+    monkeypatch.setattr(compiled, "_SHORT_S", 0.1)
+    compiled.announce_compiling(("fair", "capacity"))
+    compiled.announce_compiling(("fair",))  # no second thread
+    end = time.monotonic() + 60
+    while not any(line.startswith("the simulator is compiled") for line in news) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert news[0].startswith("compiling the simulator, once after an installation")
+    assert news[1].startswith("still compiling the simulator: ")
+    assert news[-1].startswith("the simulator is compiled, after ")
+
+
+def test_the_estimate_is_the_last_duration(news: list[str], tmp_path: Path) -> None:
+    assert "about half a minute" in compiled.compiling_words()
+    (tmp_path / "compiled.seconds").write_text("104.6")
+    assert "about 105 s, as last time" in compiled.compiling_words()
+
+
+def test_waiting_for_the_compiler_counts_as_no_simulation(
+    news: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """`672 s simulated in 357.9 s`, of which the compiler took 357."""
+    (tmp_path / "compiled-0").mkdir()
+    monkeypatch.setattr(compiled, "_compile_all", lambda _: time.sleep(1.0))
+    before = machine_code.waited_s()
+    experiment = load_experiment("demo")
+    (variant,) = variants_of(experiment, policies=("fair",))
+    directory = RunDirectory(tmp_path / "run", variant.identity())
+    began = time.perf_counter()
+    outcome = experiment.kind.run_one(experiment, variant, directory)
+    took = time.perf_counter() - began
+    assert machine_code.waited_s() - before >= 1.0
+    assert outcome.summary["wall_s"] <= took - 1.0

@@ -15,7 +15,7 @@ import sqlite3
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -38,6 +38,7 @@ from harness.experiments.kind import Ended, Step
 from harness.results.intact import damage_of
 from harness.results.store import COMPLETE, RunDirectory, staging_of
 from harness.results.validity import invalidity
+from harness.sim.compiled import announce_compiling
 
 #: Estimate of a cell that was never measured: a start time and a rate of containers per second. Deliberately rough.
 START_S, CONTAINERS_PER_S = 0.5, 20_000
@@ -343,6 +344,8 @@ def run_campaign(
                 executor.hear = run.hear
             kept = _prepare(run, retry_failed, fresh)
             ran, ends = len(run.waiting), True
+            if not isinstance(executor, Dask):
+                announce_compiling(_compiled_for(campaign, run.waiting))
             try:
                 _loop(run)
                 ends = not keep
@@ -421,6 +424,15 @@ def _is_there(cell: Cell, out: Path, standing: Standing) -> bool:
         return True
     found = ended_of(cell, out)
     return found is not None and bool(found.summary) and found.exit_code == (standing.exit or 0)
+
+
+def _compiled_for(campaign: LoadedCampaign, cells: Iterable[Cell]) -> set[str]:
+    """Return the schedulers on which cells are simulated by compiled code."""
+    return {
+        getattr(cell.variant, "scheduler", None) or "fair"
+        for cell in cells
+        if cell.place.kind == "sim" and campaign.experiments[cell.source].kind.compiles
+    }
 
 
 def _close_cut(run: _Run) -> None:
