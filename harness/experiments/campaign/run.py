@@ -15,7 +15,7 @@ import sqlite3
 import statistics
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -171,6 +171,9 @@ class _Queue:
 
     def __len__(self) -> int:
         return len(self._number)
+
+    def __iter__(self) -> Iterator[Cell]:
+        return (cell for cells in self._by_place.values() for cell in cells if cell.id in self._number)
 
     def append(self, cell: Cell) -> None:
         self._number[cell.id] = next(self._count)
