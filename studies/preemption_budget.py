@@ -62,7 +62,13 @@ class NotSteered(RuntimeError):
 
 
 def run(
-    way: str, factor: float, seed: int, *, containers: int = 118, applications: int | None = None
+    way: str,
+    factor: float,
+    seed: int,
+    *,
+    containers: int = 118,
+    applications: int | None = None,
+    budget_mb_s: float = 0.0,
 ) -> dict[str, Any]:
     """Return one run's figures.
 
@@ -78,6 +84,8 @@ def run(
         How many the cluster has room for.
     applications
         At most so many of a queue run; None: as the experiment has it.
+    budget_mb_s
+        How much work may be killed within an hour (`preemption_budget_mb_s` of `enforce`).
 
     Raises
     ------
@@ -105,6 +113,7 @@ def run(
             conf={**setup.conf, "yarn.resourcemanager.scheduler.monitor.enable": "true"},
             period_s=5.0,
             preemption=WAYS[way],
+            preemption_budget_mb_s=budget_mb_s,
         )
     )
     for decision in result.decisions:

@@ -119,7 +119,7 @@ def frame(view: View) -> RenderableType:
     from rich.text import Text
 
     from harness.control.changes import parts
-    from harness.control.explain import full, moment, old, step
+    from harness.control.explain import full, killed, moment, old, step
 
     table = Table(box=None, padding=(0, 1, 0, 0), width=_WIDTH, header_style="bold")
     table.add_column("queue", no_wrap=True, overflow="ellipsis", ratio=1)
@@ -142,6 +142,7 @@ def frame(view: View) -> RenderableType:
         lines.append(Text(_said(view, decision), no_wrap=True, overflow="ellipsis"))
     lines += [Text(words, style="yellow") for words in full(view)]
     lines += [Text(words, style="red" if view.released else "yellow") for words in step(view)]
+    lines += [Text(words) for words in killed(view)]
     lines += [Text(words, style="red") for words in old(view)]
     lines += [Text(f"{kind}: {text}", style="red", no_wrap=True, overflow="ellipsis") for kind, text in view.alarms[:3]]
     return Group(*lines)

@@ -192,6 +192,11 @@ class EnforceConfig(Strict):
     """Siblings keep what was written last while no share among them would grow or shrink by this fraction or more
     (0.2: a fifth); 0: every change is written. A release, a lift, an edit of yours and what is not in force any more
     are never put off; 0.2 leaves out three writes of four ([what each costs](../decisions/write-threshold.md))."""
+    preemption_budget_mb_s: Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)] = 0.0
+    """Where the Capacity Scheduler preempts: how much work it may kill within any hour, in MiB·s as the RM counts it
+    (`preemptedMemorySeconds`: memory times the time that a container had run). While less was lost, shares may move
+    below what queues use as far as the rest allows; 0: they stay near what is in use ([what each budget
+    costs](../decisions/preemption-budget.md))."""
     half_life: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = HALF_LIFE_S
     """What was used this long ago counts half; `null`: nothing is forgotten ([why a day](../decisions/half-life.md)).
     A `half_life`, `window` or `round` in `settings` stands in its place; the `decay-...` policies have their own."""

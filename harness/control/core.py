@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from harness.control.bound import bounded
-from harness.control.changes import percent
+from harness.control.changes import amount, percent
 from harness.control.events import (
     Action,
     Actuated,
@@ -32,6 +32,7 @@ from harness.control.events import (
     Tick,
     Write,
 )
+from harness.control.killed import KilledWork
 from harness.control.preemption import HeldBack, held_back, within_use
 from harness.control.threshold import keep_small_changes
 from harness.ledger import Ledger, Usage
@@ -68,6 +69,8 @@ class ControlCore:
     remember : whether a removed leaf keeps its account in case it reappears.
     preemption : the scheduler's preemption, which the weights must not trigger (harness.control.preemption); None:
         there is none, or its kills do not matter.
+    preemption_budget_mb_s : how much work may be killed within any hour, MiB·s (harness.control.killed). The driver
+        counts the losses in `killed` before each observation.
     """
 
     def __init__(
@@ -82,6 +85,7 @@ class ControlCore:
         write_threshold: float = 0.0,
         remember: bool = False,
         preemption: PreemptionRule | None = None,
+        preemption_budget_mb_s: float = 0.0,
     ) -> None:
         if not (0 < period_s < math.inf):
             raise ValueError(f"period_s is {period_s}, not a finite number above 0")
@@ -95,6 +99,8 @@ class ControlCore:
         self.write_threshold = write_threshold
         self.remember = remember
         self.preemption = preemption
+        #: The work that preemption has killed within the last hour, and the budget.
+        self.killed = KilledWork(preemption_budget_mb_s)
         #: Created at the first observation, from its leaves. Afterwards never None.
         self.ledger: Ledger | None = None
         #: The attributes written last. None: none yet, or it is not known what is in force. An equal plan is not
@@ -189,6 +195,7 @@ class ControlCore:
     def shift(self, seconds: float) -> None:
         """Move the times of the accounts given to `resume` by ``seconds``."""
         self._shift_s += seconds
+        self.killed.shift(seconds)
 
     def forget_written(self) -> None:
         """Forget the written attributes, so that the next plan is written.
@@ -253,7 +260,10 @@ class ControlCore:
                     problem = "its minimum shares would be filled by preemption (`accept: [preemption]`)"
                 else:
                     planned = sound.weights
-                    sound = replace(sound, weights=within_use(planned, snapshot, self.preemption, self.max_ratio))
+                    spare = self.killed.spare(snapshot)
+                    sound = replace(
+                        sound, weights=within_use(planned, snapshot, self.preemption, self.max_ratio, spare)
+                    )
                     self.held = held_back(planned, sound.weights, snapshot, self.preemption)
             if self.write_threshold > 0 and not problem:
                 sound = self._without_small_changes(sound, before, snapshot)
@@ -282,7 +292,8 @@ class ControlCore:
                 known = len(changed)
                 kept = keep_small_changes(sound, before, self.write_threshold, changed)
                 if self.preemption is not None and kept != sound:
-                    within = within_use(kept.weights, snapshot, self.preemption, self.max_ratio)
+                    spare = self.killed.spare(snapshot)
+                    within = within_use(kept.weights, snapshot, self.preemption, self.max_ratio, spare)
                     changed |= {
                         name.rpartition(".")[0]
                         for name, weight in kept.weights.items()
@@ -297,12 +308,15 @@ class ControlCore:
     ) -> list[Action]:
         newcomers = self.ledger.newcomers() if self.ledger is not None else frozenset()
         changed = _changed(self.written, wanted)
+        budget = self.killed.budget_mb_s if self.preemption is not None else 0.0
+        lost = self.killed.lost_mb_s(now_s) if self.preemption is not None else None
+        kills = f"no more than {amount(budget, 'memory')} an hour" if budget > 0 else "hardly anything"
         held = {
-            name: f"held back, so that preemption kills hardly anything (else {percent(one.planned)} of the cluster)"
+            name: f"held back, so that preemption kills {kills} (else {percent(one.planned)} of the cluster)"
             for name, one in self.held.items()
             if name in changed
         }
-        record = Record(now_s, wanted, changed, counted, reasons, newcomers, held)
+        record = Record(now_s, wanted, changed, counted, reasons, newcomers, held, lost)
         self.written, self.last_write_s, self.actuating_since_s = wanted, now_s, now_s
         return [Write(wanted), Refresh(), record]
 

@@ -35,6 +35,7 @@ class Observed:
     missed observation loses nothing. ``active``: leaves with pending or running tasks. ``assumed``: future usage that
     running tasks are assumed to have (harness.sim.quantum), if the driver knows tasks. ``guaranteed``: the part of the
     parent's capacity of queues whose siblings are not guaranteed all of it (`harness.yarn.queue_answers`).
+    ``preempted``: application -> the work that preemption has killed of it, MiB·s; those without may be missing.
     """
 
     snapshot: Snapshot
@@ -42,6 +43,7 @@ class Observed:
     active: Collection[str] = ()
     assumed: Mapping[str, float] | None = None
     guaranteed: Mapping[str, float] = field(default_factory=dict)
+    preempted: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,7 @@ class Record:
 
     ``newcomers``: leaves that have asked for nothing yet since they joined the accounts; they are owed nothing.
     ``held``: changed leaves that the bounds beside preemption hold back, with words for a person.
+    ``preempted_mb_s``: the work that preemption killed within the hour before; None: preemption does not bound it.
     """
 
     time_s: float
@@ -121,6 +124,7 @@ class Record:
     reasons: Mapping[str, str]
     newcomers: frozenset[str] = frozenset()
     held: Mapping[str, str] = field(default_factory=dict)
+    preempted_mb_s: float | None = None
 
 
 Action = Observe | Write | Refresh | ReadBack | RaiseAlarm | Record

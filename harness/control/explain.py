@@ -43,7 +43,7 @@ def explain(view: View, path: str) -> list[str]:
         lines.append(accounts)
     if row.parent is not None:
         lines += [*_weight(view, row), *_next(view, row)]
-    lines += [*old(view), *step(view)]
+    lines += [*killed(view), *old(view), *step(view)]
     who = "The controller says" if view.policy else "Note"
     lines += [f"{who} ({kind}): {text}" for kind, text in view.alarms]
     return lines
@@ -61,6 +61,19 @@ def full(view: View) -> list[str]:
         f"All {there:,} vcores are held, and {100 * memory:.0f} % of the memory: where the scheduler counts vcores, "
         "these are what the queues wait for."
     ]
+
+
+def killed(view: View) -> list[str]:
+    """Explain how much work preemption has killed, and how much of the administrator's budget is left."""
+    if view.killed_mb_s is None:
+        return []
+    budget, lost = view.killed_mb_s
+    text = f"Preemption has killed work of {amount(lost, 'memory')} within the last hour"
+    if budget <= 0:
+        return [f"{text}; there is no budget for it, so shares stay near what queues use."]
+    if lost >= budget:
+        return [f"{text}, the whole budget ({amount(budget, 'memory')}): shares stay near what queues use."]
+    return [f"{text}, of a budget of {amount(budget, 'memory')}: shares may move below what queues use."]
 
 
 def old(view: View) -> list[str]:

@@ -23,6 +23,7 @@ def decision_document(record: Record | None) -> dict[str, Any] | None:
         "counted": dict(record.counted),
         "reasons": dict(record.reasons),
         **({"held": dict(record.held)} if record.held else {}),
+        **({} if record.preempted_mb_s is None else {"preempted_mb_s": record.preempted_mb_s}),
         **({"newcomers": sorted(record.newcomers)} if record.newcomers else {}),
     }
 

@@ -9,6 +9,8 @@ for another queue that waits below its own share. Two bounds prevent this, both 
 - While any queue exceeds its entitlement by more than preemption ignores, no queue's share is above the larger of its
   entitlement and its use, plus its part of what ends by itself in time: a larger share would be filled by killing.
 
+A budget of killed work (harness.control.killed) loosens both bounds by the part of the cluster that may be killed.
+
 Where a ratio bounds the weights of siblings as well (harness.control.bound), both hold: a parent keeps enough for all
 of its children to have their part of it.
 
@@ -61,7 +63,11 @@ class HeldBack:
 
 
 def within_use(
-    weights: Mapping[str, float], snapshot: Snapshot, rule: PreemptionRule, max_ratio: float | None = None
+    weights: Mapping[str, float],
+    snapshot: Snapshot,
+    rule: PreemptionRule,
+    max_ratio: float | None = None,
+    spare: float = 0.0,
 ) -> dict[str, float]:
     """Return weights as near to a plan's as the bounds allow; the weights of siblings keep their sum.
 
@@ -79,6 +85,9 @@ def within_use(
     max_ratio
         The bound M of the plan's weights (`harness.control.bound.bounded`); the result respects it, too. None: there is
         no such bound.
+    spare
+        The fraction of the cluster that may be killed (`harness.control.killed.KilledWork.spare`). The bounds give way
+        by so much, first where the plan is furthest below what is in use.
     """
     children = _children(snapshot)
     most = math.inf if max_ratio is None else max(max_ratio * (1.0 - 2 * ROUNDING), 1.0)
@@ -86,6 +95,8 @@ def within_use(
     used = {name: _used(queue, snapshot, rule) for name, queue in snapshot.queues.items()}
     one = max((_asked(queue, snapshot, rule) for queue in snapshot.leaves()), default=0.0)
     ending = _ending(snapshot, used, one, rule)
+    if spare > 0:
+        ending["root"] += _exposed(ending, _parts(weights, children), due, used, snapshot, one, spare)
     borrowed = any(used[queue.name] > (1.0 + rule.ignored) * due[queue.name] + _NOISE for queue in snapshot.leaves())
     least = _least(snapshot, children, due, used, ending, rule, most)
     found, given = dict(weights), dict(due)
@@ -259,6 +270,47 @@ def _ending(snapshot: Snapshot, used: Mapping[str, float], one: float, rule: Pre
                 found[name] += part
                 name = snapshot.queues[name].parent
     return found
+
+
+def _exposed(
+    ending: dict[str, float],
+    planned: Mapping[str, float],
+    due: Mapping[str, float],
+    used: Mapping[str, float],
+    snapshot: Snapshot,
+    one: float,
+    spare: float,
+) -> float:
+    """Add to what ends of each queue's use by itself what may be killed of it; return what is left of ``spare``.
+
+    Parameters
+    ----------
+    ending
+        What ends by itself; changed for leaves that the plan puts below what they use, and for all queues above them.
+    planned, due, used
+        Fractions of the cluster by the plan, by the entitlements, and in use.
+    snapshot
+        The queues.
+    one
+        The size of a container: a share that is a part of one below the use exposes a whole one.
+    spare
+        The fraction of the cluster that may be killed.
+    """
+    below = {leaf.name: min(due[leaf.name], used[leaf.name]) - ending[leaf.name] for leaf in snapshot.leaves()}
+    wanted = {name: part - planned[name] for name, part in below.items() if part - planned[name] > _NOISE}
+    for name in sorted(wanted, key=lambda name: (-wanted[name], name)):
+        needed = math.ceil(wanted[name] / one - _NOISE) * one if one > 0.0 else wanted[name]
+        part = wanted[name]
+        if needed > spare + _NOISE:
+            needed = part = _whole(spare, one)
+        spare -= needed
+        at: str | None = name
+        while at is not None:
+            ending[at] += part
+            at = snapshot.queues[at].parent
+        if spare <= _NOISE:
+            break
+    return max(spare, 0.0)
 
 
 def _fill(weights: Sequence[float], low: Sequence[float], high: Sequence[float], total: float) -> list[float]:

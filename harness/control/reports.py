@@ -37,6 +37,8 @@ class TickReport:
     snapshot: Snapshot | None = None
     #: The guaranteed part of the parent's capacity of queues whose siblings are not guaranteed all of it.
     guaranteed: Mapping[str, float] = field(default_factory=dict)
+    #: The work that preemption killed within the last hour, MiB·s (None: not known).
+    preempted_mb_s: float | None = None
     #: f_i of every leaf.
     counted: Mapping[str, float] = field(default_factory=dict)
     #: Cumulative per leaf since the first poll.

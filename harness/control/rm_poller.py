@@ -232,7 +232,10 @@ class RmPoller:
         leaves = {queue.name for queue in snapshot.leaves()}
         consumed = {queue: used for queue, used in self.accounts.consumed().items() if queue in leaves}
         active = [queue.name for queue in snapshot.leaves() if queue.demand.memory_mb > 0]
-        return Observed(snapshot, consumed, active, guaranteed=guaranteed)
+        preempted = {
+            app.id: float(app.preempted_memory_seconds) for app in self._last_apps if app.preempted_memory_seconds > 0
+        }
+        return Observed(snapshot, consumed, active, guaranteed=guaranteed, preempted=preempted)
 
     def _apps(self, full: bool) -> AppList:
         if full or not self._latest_end_ms:

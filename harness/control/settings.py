@@ -42,6 +42,7 @@ class ControlSettings:
         A shadow logs what ``bounded`` would write.
     max_ratio : see harness.control.bound.
     write_threshold : see harness.control.threshold.
+    preemption_budget_mb_s : see harness.control.killed.
     lease_s : how long the lease must be unchanged before another controller may write the file (0: no lease).
     ask_again : factor of the pause after a slow request (applications, JMX): with 10, the next such request follows
         after ten times its duration, so these requests take at most a tenth of the RM's time.
@@ -64,6 +65,7 @@ class ControlSettings:
     mode: Mode = "full"
     max_ratio: float = MAX_RATIO
     write_threshold: float = 0.0
+    preemption_budget_mb_s: float = 0.0
     lease_s: float = 0.0
     ask_again: float = 10.0
     ad_hoc: Literal["scale", "name"] = "scale"

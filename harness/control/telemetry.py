@@ -194,6 +194,9 @@ class Metrics:
         self._alarms = counter("yarnfair_alarms", "Alarms, by kind.", ["kind"])
         self._released = gauge("yarnfair_released", "1 while a guard has released, else 0.")
         self._seen = gauge("yarnfair_last_look_timestamp_seconds", "The last look at the RM.")
+        self._preempted = gauge(
+            "yarnfair_preempted_mib_seconds", "Work that the scheduler's preemption killed within the last hour."
+        )
         gauges = {
             "weight": "The weight that was written last.",
             "entitlement": "w_i of the queue.",
@@ -232,6 +235,8 @@ class Metrics:
             self._writes.inc()
         for alarm in report.alarms:
             self._alarms.labels(alarm.kind).inc()
+        if report.preempted_mb_s is not None:
+            self._preempted.set(report.preempted_mb_s)
         snapshot = report.snapshot
         if snapshot is None:
             return

@@ -113,6 +113,8 @@ class View:
     scheduler: str = ""
     #: Whether the weights are unknown, so that steady fair shares replace the entitlements.
     estimated: bool = False
+    #: The budget of work that preemption may kill within an hour, and what it has killed, MiB·s (None: no preemption).
+    killed_mb_s: tuple[float, float] | None = None
     #: The poll of the RM's limits, if they were asked for.
     facts: Facts | None = None
 
@@ -131,8 +133,10 @@ def head(view: View) -> dict[str, Any]:
     released, `given_back`.
     """
     released = {"why": view.released, "time_s": view.released_s} if view.released else None
+    killed = {} if view.killed_mb_s is None else dict(zip(("budget_mb_s", "lost_mb_s"), view.killed_mb_s, strict=True))
     return {
         **{name: getattr(view, name) for name in ("time_s", "source", "policy")},
+        **({"preempted": killed} if killed else {}),
         "mode": view.mode or None,
         "released": released,
         "given_back": view.given_back,
@@ -254,6 +258,7 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
             released=str(look.get("released", "")),
             released_s=look.get("released_s"),
             given_back=given_back,
+            killed_mb_s=_killed(look.get("preemption")),
             scheduler=str(look.get("scheduler", "")),
             accounts_age_s=None if now_s is None else max(now_s - float(look["time_s"]), 0.0),
         )
@@ -263,6 +268,10 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
         ) from None
     found = with_sums(of_policy(view, name, settings))
     return found if given_back else with_changes(found, read_decisions(path, most=MOST_DECISIONS))
+
+
+def _killed(stored: Mapping[str, float] | None) -> tuple[float, float] | None:
+    return None if stored is None else (float(stored["budget_mb_s"]), float(stored["lost_mb_s"]))
 
 
 def of_policy(view: View, name: str, settings: Mapping[str, object]) -> View:

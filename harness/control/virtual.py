@@ -60,6 +60,8 @@ class VirtualDriver:
         #: Whether the core may decide by figures alone, and whether it does.
         self._tells = not (self._lengths or self._pseudo or self._quantum)
         self._by_figures = False
+        #: The work that preemption has killed so far, MiB·s.
+        self._killed_mb_s = 0.0
         #: Set if the core is shown figures as old as an RM's caches.
         self._shown_ends: ShownEnds | None = None
         self._shown_use: ShownUse | None = None
@@ -145,6 +147,11 @@ class VirtualDriver:
             [name for name in sim.observer.leaves if snapshot.queues[name].demand.memory_mb > 0] if self._pseudo else ()
         )
         assumed = sim.observer.ahead(seen.reals) if self._quantum else None
+        if self.core.preemption is not None:
+            killed = sim.scheduler.preempted()
+            total = 0.0 if killed is None else killed.memory_mb_s
+            self.core.killed.count(snapshot.time_s, total - self._killed_mb_s)
+            self._killed_mb_s = total
         self._carry_out(self.core.handle(Observed(snapshot, consumed, active, assumed)), now_ms)
 
     def _carry_out(self, actions: list[Action], now_ms: int) -> None:
@@ -234,6 +241,7 @@ def simulate_outside(setup: SimSetup, *, on_progress: ProgressCallback | None = 
         max_ratio=setup.max_ratio,
         write_threshold=setup.write_threshold,
         preemption=setup.preemption,
+        preemption_budget_mb_s=setup.preemption_budget_mb_s,
     )
     simulation.on_tick = VirtualDriver(simulation, core).tick
     return simulation.run(on_progress)

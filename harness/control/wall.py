@@ -132,6 +132,7 @@ class Controller(Tenure[ClientT]):
             remember=True,
             max_ratio=None if settings.mode == "full" else settings.max_ratio,
             write_threshold=settings.write_threshold,
+            preemption_budget_mb_s=settings.preemption_budget_mb_s,
         )
         super().__init__(settings, client, actuator, store, core, dry_run=dry_run)
         self.policy, self.on_tick = policy, on_tick
@@ -162,6 +163,7 @@ class Controller(Tenure[ClientT]):
         self._lasting: tuple[Alarm, ...] = ()
         self._looked_for: set[str] = set()
         self._unpaid = UnpaidDebts.restored(store.document("unpaid"))
+        self.core.killed.restore(store.document("killed"))
         #: What the RM refused: kind of alarm, reason, time of the next attempt, and `edits` of the actuator at the
         #: refusal.
         self._refused: _Refusal | None = None
@@ -349,6 +351,8 @@ class Controller(Tenure[ClientT]):
             return self.core.handle(ObservationFailed(self.clock(), error.line()))
         self._tick.snapshot = snapshot = observed.snapshot
         self._tick.guaranteed = observed.guaranteed
+        self.core.killed.observe(snapshot.time_s, observed.preempted)
+        self._tick.preempted_mb_s = self.core.killed.lost_mb_s(snapshot.time_s)
         self._checked("app", "policy", "clock", "cluster")
         look = self._look
         passed = self._guards.look(snapshot, look.refused, look.latest_end_ms, look.answer_s) or self._edited
@@ -676,6 +680,7 @@ class Controller(Tenure[ClientT]):
             "wrote": self._left_over if self.settings.mode == "shadow" else self.holds or None,
             "cluster": self._look.facts.document(),
             "unpaid": self._unpaid.document(),
+            "killed": self.core.killed.document(),
             "clocks": [self.accounts.looked_s, self._look.clock_s],
             "look": self._seen() if look else None,
         }
@@ -699,6 +704,13 @@ class Controller(Tenure[ClientT]):
                 return self.actuator.present()
         return self.core.written.weights if self.core.written is not None else {}
 
+    def _preemption(self, snapshot: Snapshot) -> dict[str, float] | None:
+        """Return the work that preemption has killed and its budget for readers; None where nothing is preempted."""
+        if self.core.preemption is None:
+            return None
+        killed = self.core.killed
+        return {"budget_mb_s": killed.budget_mb_s, "lost_mb_s": killed.lost_mb_s(snapshot.time_s)}
+
     def _seen(self) -> dict[str, Any] | None:
         """Return the last poll for readers of the ledger."""
         snapshot, ledger = self._tick.snapshot, self.core.ledger
@@ -711,6 +723,7 @@ class Controller(Tenure[ClientT]):
             period_s=self.settings.period_s,
             began_s=ledger.start_s,
             holds=self.holds,
+            preemption=self._preemption(snapshot),
             mode=self.settings.mode,
             scheduler=self.actuator.scheduler,
             released=self.released.why,

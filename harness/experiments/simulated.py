@@ -57,6 +57,7 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         max_ratio=spec.actuation.max_ratio,
         task_lengths=spec.actuation.task_lengths,
         preemption=bound,
+        preemption_budget_mb_s=spec.actuation.preemption_budget_mb_s,
         conf=conf,
         delays=Delays(**spec.delays.model_dump(exclude_none=True)),
         mapreduce=MapReduceMaster(**spec.mapreduce.model_dump()),

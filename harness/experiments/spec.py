@@ -266,6 +266,9 @@ class ActuationSpec(Strict):
     accept_preemption: bool = False
     """Beside the Capacity Scheduler's preemption, weights as the policy has them (`accept: [preemption]` of `enforce`);
     else near what is in use, as `enforce` keeps them. It kills more."""
+    preemption_budget_mb_s: float = Field(default=0.0, ge=0, le=1e15, allow_inf_nan=False)
+    """Beside the Capacity Scheduler's preemption, how much work may be killed within any hour, MiB·s (the same key of
+    `enforce`)."""
     task_lengths: Literal["work", "containers"] = "work"
     """What the simulated controller knows of the mean task length: of tasks' `work`, or as on a real cluster of
     `containers` (Spark's are executors; masters count only where an application is nothing else)."""

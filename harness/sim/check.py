@@ -73,6 +73,8 @@ def check_setup(setup: SimSetup) -> None:
         raise refuse("sample_s, time_limit_s and period_s must be above 0", "mend them")
     if setup.max_ratio is not None and not 1 <= setup.max_ratio < 1e12:
         raise refuse("max_ratio is out of range", "give a number of at least 1")
+    if not 0 <= setup.preemption_budget_mb_s < math.inf:
+        raise refuse("preemption_budget_mb_s is out of range", "give MiB·s of at least 0")
     if not 0 <= setup.write_threshold <= 10:
         raise refuse("write_threshold is out of range", "give 0 to 10")
     if not (0 <= setup.actuation_delay_s <= 1e9 and 0 <= setup.poll_s <= 1e9):

@@ -116,6 +116,8 @@ class SimSetup:
     preemption
         The rule that keeps external weights in the range in which preemption kills nothing for them
         (harness.control.preemption); None: weights are the policy's.
+    preemption_budget_mb_s
+        How much work preemption may kill within any hour for external weights (harness.control.killed), MiB·s.
     task_lengths
         Source of the mean task length for the control core: ``work``, the exact value of the finished tasks, or
         ``containers``, what a ResourceManager shows (harness.control.app_observer.Lengths), as on a real cluster.
@@ -148,6 +150,7 @@ class SimSetup:
     max_ratio: float | None = None
     write_threshold: float = 0.0
     preemption: PreemptionRule | None = None
+    preemption_budget_mb_s: float = 0.0
     task_lengths: Literal["work", "containers"] = "work"
     conf: Mapping[str, str] = field(default_factory=dict)
     #: Queue path -> how it divides among its applications or children, where it has its own setting.

@@ -133,6 +133,8 @@ class RmModel:
         #: Applications that it has refused: they failed before they had a container.
         self.refused: set[str] = set()
         #: Whether the list of applications is empty, whatever there is.
+        #: Application -> the memory-seconds that preemption has killed of it.
+        self.preempted: dict[str, int] = {}
         self.hides_apps = False
         #: Whether its JMX page shows how many containers each queue was given and has given back.
         self.counts = False
@@ -316,7 +318,7 @@ class RmModel:
                     running_containers=len(app.live()),
                     memory_seconds=memory,
                     vcore_seconds=vcores,
-                    preempted_memory_seconds=0,
+                    preempted_memory_seconds=self.preempted.get(name, 0),
                     diagnostics="",
                     elapsed_ms=round(((app.finished_s if app.final else self.now_s) - app.submitted_s) * 1000),
                 )
