@@ -4,7 +4,8 @@ The summary counts the tests that ran against a real ResourceManager; fewer than
 With CI=true nothing may be left out: a missing tool, or any skipped test, is a failure.
 
 Whatever needs something that a bare machine lacks is marked ``parts`` here: `make test-bare` runs the tests without
-that mark, `make test-parts` those with it, `make test` both.
+that mark, `make test-parts` those with it, `make test` both. What CI runs on one of two bare machines is marked
+``once``.
 """
 
 from __future__ import annotations
@@ -67,6 +68,28 @@ LONGEST = (
 )
 
 
+#: Long tests whose outcome depends on no release of Python or of a package: histories, decisions and records that are
+#: equal to the byte wherever they are played, and what is tested of the repository itself. They are marked ``once``:
+#: CI runs them on one of its two bare machines, because they are more than half of the computing.
+ONCE = (
+    "tests/bench/test_regressions.py",
+    "tests/control/test_enforce_on_simulated.py",
+    "tests/control/test_killed.py",
+    "tests/control/test_killed_capacity.py",
+    "tests/control/test_preemption.py",
+    "tests/control/test_soak.py",
+    "tests/control/test_virtual_idle.py",
+    "tests/control/test_wall_masters.py",
+    "tests/docs/test_tutorials.py",
+    "tests/fuzz/test_engine.py",
+    "tests/fuzz/test_kernels.py",
+    "tests/fuzz/test_passing_over.py",
+    "tests/fuzz/test_planted.py",
+    "tests/house/",
+    "tests/oracle/",
+    "tests/studies/",
+)
+
 # A shell that starts this in the background has interrupts ignored, and all that is started from here would inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -86,6 +109,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.get_closest_marker(name) for name in (*NEEDS, "live")):
             item.add_marker("parts")
+        if item.nodeid.startswith(ONCE):
+            item.add_marker("once")
     items.sort(key=_turn)
 
 
