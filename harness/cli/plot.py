@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,7 +79,9 @@ def plot(
         return
     group = found.chosen(figure, charts)
     written = write_figure(group, out, width)
-    warn(remark for remark in (found.remark, *written.remarks) if remark)
+    warn(written.remarks)
+    # Of a figure for a paper this belongs to the caption: how many seeds, what the bands are, what is not drawn.
+    group = replace(group, text=" ".join(filter(None, (group.text, found.remark))))
     if as_json:
         print_json(
             {

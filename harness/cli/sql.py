@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from harness.base.words import counted
 from harness.cli.output import json_option, print_json
 
 
@@ -31,4 +32,4 @@ def sql(query: str, runs: tuple[Path, ...], as_csv: bool, as_json: bool) -> None
     elif as_csv:
         click.echo(answer.to_csv(index=False), nl=False)
     else:
-        click.echo(f"{answer.to_string(index=False)}\n({len(answer)} rows)")
+        click.echo(f"{answer.to_string(index=False)}\n({counted(len(answer), 'row')})")

@@ -34,6 +34,7 @@ from harness.model.plan import Mode, hadoop_policy
 from harness.model.queues import NEVER_MS, ROOT, AllocationFile, QueueSettings, ResourceLimit
 from harness.model.resources import Resource, increments
 from harness.policies.registry import make_policy, settings_of, stock_scheduler
+from harness.results.runs import policy_label
 from harness.sim.interfaces import simulated
 from harness.sim.scheduler_file import SchedulerFile
 
@@ -406,8 +407,7 @@ def _check_scheduler(policy: str, scheduler: str, where: str) -> None:
 
 
 def _name(use: PolicyUse, chosen: Mapping[str, object]) -> str:
-    path, colon, attribute = use.policy.rpartition(":")
-    stem = f"{Path(path).stem}-{attribute}" if colon else use.policy  # a user's policy: file.py:Class
+    stem = policy_label(use.policy)
     base = use.name or (f"{stem}@outside" if use.mode == "outside" else f"{stem}@rm" if use.in_rm else stem)
     if use.poll and use.name is None:
         base += "-poll"

@@ -19,6 +19,7 @@ from harness.report.figures import Group, Legend
 from harness.report.svg import Line, LineChart
 from harness.report.variants import range_text
 from harness.results.catalogue import Key, in_order
+from harness.results.runs import policy_label
 
 #: An experiment's name and hash, and a backend.
 Place = tuple[str, str, str]
@@ -202,7 +203,7 @@ def _of_yarn(counted: Sequence[Run]) -> Sequence[Measure]:
 def _policy(run: Run) -> str:
     policy = run.info.get("policy")
     ways = [name for name in ("in_rm", "poll") if isinstance(policy, Mapping) and policy.get(name)]
-    return "-".join([f"{run.policy}@{run.mode}", *ways])
+    return "-".join([f"{policy_label(run.policy)}@{run.mode}", *ways])
 
 
 def _place(run: Run) -> Place:

@@ -209,7 +209,12 @@ _BY_QUEUE = (
     shown("queues.*.mean_completion_s", title="Mean completion time of a job", note="From submission to end."),
     shown("queues.*.p95_completion_s", title="95th percentile of the completion time"),
     shown("queues.*.mean_slowdown", title="Mean slowdown", note=_SLOWDOWN),
-    shown("queues.*.speedup_over_static", title="Speed-up over the static partition", digits=3, note=_SPEED_UP),
+    shown(
+        "queues.*.speedup_over_static",
+        title="Speed-up of the mean job over the static partition",
+        digits=3,
+        note=_SPEED_UP,
+    ),
     shown("queues.*.workload_s", title="Whole workload", note=_WORKLOAD),
 )
 _WAIT = shown("queues.*.max_wait_s", title="Longest wait for a container")

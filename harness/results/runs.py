@@ -497,6 +497,12 @@ def _as_reference(run: RunRecord) -> int:
     return _ORDER.index(run.policy) if run.mode == "inside" and run.policy in _ORDER else len(_ORDER)
 
 
+def policy_label(policy: str) -> str:
+    """Return a policy's name as labels of variants have it: that of a user's ``file.py:Class`` is ``file-Class``."""
+    path, colon, attribute = policy.rpartition(":")
+    return f"{Path(path).stem}-{attribute}" if colon else policy
+
+
 def variant_place(policy: str, mode: str, label: str) -> tuple[int, bool, tuple[tuple[int, float, str], ...]]:
     """Return the sort key by which every table and page orders an experiment's variants.
 

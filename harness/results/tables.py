@@ -87,6 +87,9 @@ class Results:
         parts, lengths = [], []
         for run in self.records:
             path = run.path / file
+            if run.damage.startswith(file):
+                what, _, hint = run.damage.partition(": ")
+                raise InputError(what, where=str(run.path), hint=hint)
             if not path.is_file():
                 lengths.append(0)
                 continue

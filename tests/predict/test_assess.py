@@ -53,6 +53,11 @@ def test_a_cluster_that_contends_gets_a_yes_and_a_shadow(tmp_path: Path, capsys:
     assert set(colours[1:3]) <= set(colours[3:])
     assert len({colour for colour, _ in colours}) == len({name for _, name in colours})
     assert "http://" not in page.replace("http://www.w3.org", "")
+    # Charts and tables have their queues in one order, under the same names.
+    queues = re.findall('<th scope="row">(.*?)</th>', page.partition('id="queues"')[2].partition("</table>")[0])
+    places = [page.index(f">{queue.replace('<wbr>', '')}</text>") for queue in queues]
+    assert places == sorted(places)
+    assert '<th scope="row">root.' not in page
 
 
 def test_nothing_is_overwritten_and_the_configuration_is_only_read(

@@ -52,6 +52,19 @@ def test_a_mark_is_the_mean_over_the_seeds_of_one_experiment(write_run: Write) -
     assert losses(group) == [20.0] * 3
 
 
+def test_a_policy_of_a_file_has_its_name_of_labels_and_a_single_curve_no_legend(write_run: Write) -> None:
+    """The title said `fav.py:Fav@outside`, everything else `fav-Fav@outside`, and the legend `period_s 15`."""
+    paths = [
+        write_run(f"fav-Fav@outside,boost={boost:g}", "/home/me/fav.py:Fav", "outside",
+                  settings={"boost": boost, "period_s": 15.0}, summary={"sharing_loss_integral": boost})
+        for boost in (1.0, 2.0, 4.0)
+    ]  # fmt: skip
+    (group,) = groups(paths)
+    assert (group.ident, group.title) == ("sweep-fav-Fav-outside-boost", "fav-Fav@outside over boost")
+    assert group.text.startswith("Each mark is one value of the setting, with period_s 15.")
+    assert not group.legend.names
+
+
 @pytest.mark.parametrize(
     ("other", "ends"),
     [

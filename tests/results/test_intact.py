@@ -57,6 +57,10 @@ def test_the_run_is_invalid_and_the_file_is_named(
     assert name in said
     assert "run it again" in said
     assert call(capsys, "baseline", tmp_path / "runs", "-o", tmp_path / "new.json")[0] == 4
+    if name != "decisions.jsonl":
+        table = name.partition(".")[0]
+        code, _, err = call(capsys, "sql", f"select count(*) from {table}", tmp_path / "runs")
+        assert (code, name in err) == (1, True)
     code, _, err = call(capsys, "compare", tmp_path / "runs" / "1", tmp_path / "runs" / "2")
     assert (code, name in err) == (4, True)
 

@@ -133,7 +133,8 @@ PANELS: dict[str, Panel] = {
          "LTYARN": f"variants/ltyarn/{_ONE_QUEUE}/fairness_degree"}, level=(1.0, "own partition"),
     ),
     "ltyarn-8": Panel(
-        "LTYARN Fig. 8: speed-up over static partitioning", "speed-up", "ltyarn", QUEUES,
+        "LTYARN Fig. 8: speed-up of each queue's whole workload over static partitioning",
+        "speed-up of the whole workload", "ltyarn", QUEUES,
         {"memoryless": f"variants/fair/{_ONE_QUEUE}/workload_speedup_over_static",
          "LTYARN": f"variants/ltyarn/{_ONE_QUEUE}/workload_speedup_over_static"}, level=(1.0, "static"),
     ),
