@@ -241,11 +241,12 @@ def _caption(text: str, found: Sequence[Move]) -> str:
 
 
 def furthest(found: Sequence[Move]) -> list[Move]:
-    """Return at most MOST_QUEUES of the largest gains and losses, evenly from both."""
+    """Return at most MOST_QUEUES of the largest gains and losses, evenly from both, in the given order."""
     gain, lose = ([move for move in found if move.better == side] for side in (1, -1))
     half = MOST_QUEUES // 2
     picked = gain[: max(half, MOST_QUEUES - len(lose))] + lose[: max(half, MOST_QUEUES - len(gain))]
-    return [*picked, *(move for move in found if move.better == 0)][:MOST_QUEUES]
+    picked = [*picked, *(move for move in found if move.better == 0)][:MOST_QUEUES]
+    return [move for move in found if move in picked]
 
 
 def moves(before: Mapping[str, object], after: Mapping[str, object]) -> list[Move]:

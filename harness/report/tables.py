@@ -77,20 +77,33 @@ def by_queue(
     return Table(caption, heads, turned, note, best=frozenset((at - 1, row + 1) for row, at in best))
 
 
+#: Metrics of a run's curves over time, which do not depend on which jobs have ended.
+_WITHOUT_JOBS = frozenset(
+    (
+        *("sharing_benefit", "sharing_loss", "sharing_loss_integral", "last_loss_s", "queues.fairness_degree"),
+        *("utilisation.*", "soft_fairness"),
+    )
+)
+
+
 def best_cells(
     variants: Sequence[Variant], columns: Sequence[tuple[Metric, Callable[[Run], float | None]]]
 ) -> Iterator[tuple[int, int]]:
     """Return the cells (row, column) with the best mean, in a table of one row per variant and these columns.
 
-    Only completed runs of the same experiment on the same backend are compared. Means that differ by less than the
-    metric's smallest relevant difference are equally good; if all are, none is marked.
+    Only runs of the same experiment on the same backend are compared, and means over jobs only if no job was open when
+    a run was cut. Means that differ by less than the metric's smallest relevant difference are equally good; if all
+    are, none is marked.
     """
     loads: dict[tuple[object, object], list[int]] = {}
+    # Means over jobs of a run that was cut only cover the jobs that had ended by then.
+    cut = set()
     for row, one in enumerate(variants):
-        # Means of a run that reached its time limit only cover the jobs that had ended by then.
-        if not any(open_jobs(own) for run in one.runs for own in (run.summary.get("queues") or {}).values()):
-            loads.setdefault((one.first.hash, one.first.backend), []).append(row)
-    for own, (at, (metric, value_of)) in itertools.product(loads.values(), enumerate(columns, 1)):
+        loads.setdefault((one.first.hash, one.first.backend), []).append(row)
+        if any(open_jobs(own) for run in one.runs for own in (run.summary.get("queues") or {}).values()):
+            cut.add(row)
+    for every, (at, (metric, value_of)) in itertools.product(loads.values(), enumerate(columns, 1)):
+        own = [row for row in every if row not in cut or metric.key in _WITHOUT_JOBS]
         means = {row: mean for row in own if (mean := _mean(variants[row], value_of)) is not None}
         if metric.better == "neither" or len(means) < 2:
             continue

@@ -102,6 +102,21 @@ def test_the_best_of_a_column_is_marked_where_there_is_one(write_run: Write) -> 
     assert {names[row] for row, column in table.best if column == at} == {"ltrf"}
 
 
+def test_of_runs_that_were_cut_the_best_is_marked_except_of_means_over_jobs(write_run: Write) -> None:
+    """No table of such runs had a mark, though their losses are of the same time."""
+    paths = []
+    for name, loss, mean_s in (("fair", 40.0, 20.0), ("ltrf", 10.0, 50.0)):
+        queue = {"jobs": 5, "ended": 3, "failed": 0, "mean_completion_s": mean_s, "fairness_degree": loss / 40}
+        summary = {"sharing_loss_integral": loss, "makespan_s": 100.0, "queues": {"root.a": queue}}
+        paths.append(write_run(name, name, summary=summary))
+    tables = {table.caption: table for table in comparison_tables(load_runs(paths))}
+    whole = tables["Each policy over the whole run"]
+    at = [head.text for head in whole.heads].index("sharing loss")
+    assert {row for row, column in whole.best if column == at} == {1}
+    assert tables["Fairness degree at the end"].best == {(0, 1)}
+    assert not tables["Mean completion time of a job"].best
+
+
 def test_running_tasks_are_small_multiples_with_axes_a_queue(three_policies: list[Path]) -> None:
     variants, _ = drawn_variants(load_runs(three_policies))
     styles = Styles.of([run for one in variants for run in one.runs])
