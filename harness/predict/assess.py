@@ -12,8 +12,8 @@ from harness.control.settings import MAX_RATIO
 from harness.experiments.resolve import Variant
 from harness.model.queues import SchedulerName
 from harness.predict.playing import BUDGET_S, Player
-from harness.predict.replay import write_experiment
-from harness.predict.verdict import Evidence, Played, Verdict, best_of, causes_of, judge
+from harness.predict.replay import without_master_limits, write_experiment
+from harness.predict.verdict import LEAST_WAIT_S, Evidence, Played, Verdict, best_of, causes_of, judge, masters_cause
 from harness.traces.accounting import Shape, left_out_sentence, may_change_the_answer
 from harness.traces.recorded import JobLine, Trace
 
@@ -111,6 +111,7 @@ def assess(
             completion_s=times,
             recorded=len(trace.jobs),
             causes=causes_of(real_s, _real_waits(ended), now),
+            masters=_masters(experiment, present, now, frozenset(times), max_ratio),
             left_out=left_out if may_change_the_answer(trace.header.left_out, trace.jobs) else "",
         )
         first = judge(evidence)
@@ -126,6 +127,19 @@ def assess(
         else:
             evidence = replace(evidence, candidates=tuple(tried))
     return Assessed(judge(evidence), evidence, [now, *tried], experiment)
+
+
+def _masters(experiment: Path, present: Variant, now: Played, ended: frozenset[str], max_ratio: float) -> str:
+    """Say whether a limit on ApplicationMasters is what applications wait for, by one more replay without it."""
+    waits = [wait for one in now.outcomes for wait in one.start_wait_s.values()]
+    if max(waits, default=0.0) <= LEAST_WAIT_S:
+        return ""
+    free = experiment.with_name("without-master-limits.yaml")
+    free.write_text(without_master_limits(experiment.read_text(encoding="utf-8")), encoding="utf-8")
+    with Player(str(free), ended, max_ratio, 1) as runs:
+        (without,) = runs.play([present], 1, lambda _: None)
+    setting = "maximum-am-resource-percent" if present.scheduler == "capacity" else "maxAMShare"
+    return masters_cause(now.outcomes[0], without.outcomes[0], setting)
 
 
 def _real_waits(ended: Sequence[JobLine]) -> dict[str, float]:

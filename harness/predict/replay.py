@@ -224,6 +224,25 @@ def experiment_text(
     return head + yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
 
 
+def without_master_limits(text: str) -> str:
+    """Return an experiment file in which ApplicationMasters may take all of a queue, under either scheduler."""
+    document = yaml.safe_load(text)
+    document["max_am_share"] = -1.0
+
+    def lift(queues: dict[str, Any]) -> None:
+        for line in queues.values():
+            if isinstance(line, dict):
+                line.pop("max_am_share", None)
+                lift(line.get("children") or {})
+
+    lift(document.get("queues") or {})
+    if "capacity" in document or document.get("scheduler") == "capacity":
+        name = "maximum-am-resource-percent"
+        capacity = {key: value for key, value in (document.get("capacity") or {}).items() if not key.endswith(name)}
+        document["capacity"] = {**capacity, name: "1000"}
+    return yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120)
+
+
 def write_experiment(
     trace: Trace,
     folder: Path,

@@ -124,6 +124,10 @@ class Played:
         return Band.of([1.0 - mine.loss / its.loss if its.loss > 0 else 0.0 for mine, its in pairs])
 
 
+#: A wait for masters is looked at from so many seconds on.
+LEAST_WAIT_S = 5.0
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """Everything on which a verdict is based.
@@ -138,6 +142,8 @@ class Evidence:
     missing : what else would be useful, in words.
     unknown : necessary data that the trace does not have, in words.
     left_out : what the trace omits of its original, if that may change the answer; else empty.
+    masters : whether a limit on ApplicationMasters is what applications wait for, in a sentence (`masters_cause`);
+        else empty.
     causes : where the replay differs from what happened, found by comparing both.
     """
 
@@ -152,6 +158,7 @@ class Evidence:
     unknown: Sequence[str] = ()
     left_out: str = ""
     causes: Sequence[str] = ()
+    masters: str = ""
     completion_s: Mapping[str, float] = field(default_factory=dict)
     recorded: int = 0
 
@@ -169,7 +176,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The answer. ``lines``: at most six, plain; ``best``: the recommended policy, only with yes."""
+    """The answer. ``lines``: at most six and one on a limit of masters, plain; ``best``: the policy, only with yes."""
 
     answer: Answer
     why: str
@@ -281,6 +288,38 @@ def causes_of(
     return [what for _, what in sorted(found, reverse=True)[:most]]
 
 
+def masters_cause(present: Outcome, without: Outcome, setting: str, most: int = 3) -> str:
+    """Say in which queues applications wait for a limit on ApplicationMasters; "": in none.
+
+    That is so where most of the wait for their masters goes once no such limit is in force.
+
+    Parameters
+    ----------
+    present, without : Outcome
+        A replay of the present policy, and the same without limits on ApplicationMasters.
+    setting : str
+        What the scheduler calls the limit.
+    most : int
+        Maximum number of named queues.
+    """
+    found = []
+    for queue, wait in present.start_wait_s.items():
+        free = without.start_wait_s.get(queue, 0.0)
+        if wait - free > max(LEAST_WAIT_S, wait / 2):
+            # Without any limit masters may take all room, so that some of their applications never end.
+            stuck = len(set(without.missing.get(queue, ())) - set(present.missing.get(queue, ())))
+            ends = f"{free:.0f} s, but {stuck:,} of them do not end then" if stuck else f"{free:.0f} s"
+            found.append((wait - free, f"{queue.removeprefix('root.')} {wait:.0f} s, without it {ends}"))
+    if not found:
+        return ""
+    named = [words for _, words in sorted(found, reverse=True)]
+    more = f"; and {len(named) - most} more queues" if len(named) > most else ""
+    return (
+        f"The limit on ApplicationMasters ({setting}) is what applications wait for in the replay: "
+        f"{'; '.join(named[:most])}{more}."
+    )
+
+
 def best_of(present: Played, candidates: Sequence[Played]) -> Played | None:
     """Return the candidate with the least sharing loss among those of acceptable cost.
 
@@ -314,7 +353,10 @@ def judge(evidence: Evidence) -> Verdict:
 
     def said(answer: Answer, why: str, *lines: str, head: str = "", tail: str = "", **more: Any) -> Verdict:
         """Build the lines. ``head``, ``tail``: text of the first line in place of the answer, and after the reason."""
-        return Verdict(answer, why, [f"{head or answer}: {why}{tail}.", *lines], error, **more)
+        shown = [f"{head or answer}: {why}{tail}.", *lines]
+        if evidence.masters and evidence.masters not in shown:
+            shown.append(evidence.masters)
+        return Verdict(answer, why, shown, error, **more)
 
     # The order is that of docs/how-to/assess.md: is the trace complete, does the replay reproduce it, is there
     # contention, and only then, does a policy help.
@@ -375,7 +417,7 @@ def judge(evidence: Evidence) -> Verdict:
     less = best.less_loss(present)
     if idle and (less.low <= 0 or evidence.known < LEAST_KNOWN):
         why = f"{short}: there is nothing to give back"
-        line = f"{waited}, but not for other queues: look at the limits of masters and of queues."
+        line = evidence.masters or f"{waited}, but not for other queues: look at the limits of masters and of queues."
         return said("no", why, line, basis, head=_NOTHING, changes=changes)
     if less.low <= 0 and less.high >= LEAST_LESS_LOSS:
         why = f"it hangs on chance whether {best.name} lessens the sharing loss {_range(less)}"

@@ -40,7 +40,12 @@ def quiet() -> list[JobLine]:
     ]
 
 
-def recording(folder: Path, jobs: list[JobLine], ends: Callable[[JobLine, float], float] = lambda _, s: s) -> Path:
+def recording(
+    folder: Path,
+    jobs: list[JobLine],
+    ends: Callable[[JobLine, float], float] = lambda _, s: s,
+    max_am_share: float = -1.0,
+) -> Path:
     """A trace of these jobs as a run under `fair` would have been recorded; ``ends``: what becomes of the times."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "recorded.jsonl"
@@ -51,7 +56,7 @@ def recording(folder: Path, jobs: list[JobLine], ends: Callable[[JobLine, float]
     header = Header(
         nodes=[NodeLine(count=3, memory_mb=8192, vcores=8)],
         queues=queues,
-        max_am_share=-1.0,
+        max_am_share=max_am_share,
     )
     path.write_text(trace_text(header, jobs))
     experiment = write_experiment(read_trace(path), folder / "making")

@@ -16,7 +16,7 @@ from harness.experiments.resolve import Variant, load_experiment
 from harness.predict import playing
 from harness.predict.assess import assess
 from harness.traces.recorded import read_trace
-from tests.predict.loads import contended, quiet, recording
+from tests.predict.loads import contended, job, quiet, recording
 
 
 def assessed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
@@ -183,3 +183,15 @@ def test_too_few_ended_applications(tmp_path: Path, capsys: pytest.CaptureFixtur
     found = assessed(capsys, str(recording(tmp_path, contended()[:5])), "-o", str(tmp_path / "out"))
     assert found["verdict"] == "unsure"
     assert "too short" in found["why"]
+
+
+def test_a_limit_on_masters_is_named_as_the_cause_of_waiting(tmp_path: Path) -> None:
+    """It was "look at the limits of masters and of queues", or nothing."""
+    jobs = [job(f"small-{n}", "root.steady", 2.0 * n, 2, 20.0) for n in range(12)]
+    path = recording(tmp_path, [*jobs, job("other", "root.bursts", 0.0, 4, 15.0)], max_am_share=0.1)
+    found = assess(read_trace(path), tmp_path / "out", processes=1)
+    (line,) = [line for line in found.verdict.lines if "ApplicationMasters" in line]
+    assert line.startswith("The limit on ApplicationMasters (maxAMShare) is what applications wait for in the replay: ")
+    assert "steady" in line
+    free = assess(read_trace(recording(tmp_path / "free", jobs)), tmp_path / "free-out", processes=1)
+    assert not free.evidence.masters

@@ -21,6 +21,7 @@ from harness.predict.verdict import (
     best_of,
     causes_of,
     judge,
+    masters_cause,
     reproduction_error,
 )
 
@@ -294,3 +295,22 @@ def test_of_nearly_equal_candidates_the_first_is_taken() -> None:
 
 def test_a_band_is_all_phases() -> None:
     assert Band.of([3.0, 1.0, 2.0]) == Band(2.0, 1.0, 3.0)
+
+
+def test_a_limit_on_masters_is_named_where_most_of_the_wait_for_them_goes_without_it() -> None:
+    one = EVIDENCE.present.outcomes[0]
+    present = replace(one, start_wait_s={"root.a": 200.0, "root.b": 60.0, "root.c": 3.0})
+    without = replace(one, start_wait_s={"root.a": 12.0, "root.b": 50.0, "root.c": 0.0})
+    words = masters_cause(present, without, "maxAMShare")
+    assert words == (
+        "The limit on ApplicationMasters (maxAMShare) is what applications wait for in the replay: a 200 s, without it "
+        "12 s."
+    )
+    assert masters_cause(present, present, "maxAMShare") == ""
+    stuck = replace(without, missing={"root.a": ("one", "two")})
+    assert masters_cause(present, stuck, "maxAMShare").endswith("12 s, but 2 of them do not end then.")
+    verdict = judge(replace(EVIDENCE, masters=words))
+    assert verdict.lines[-1] == words
+    many = replace(one, start_wait_s={f"root.q{n}": 100.0 + n for n in range(5)})
+    gone = replace(one, start_wait_s={f"root.q{n}": 0.0 for n in range(5)})
+    assert masters_cause(many, gone, "maxAMShare").endswith("q2 102 s, without it 0 s; and 2 more queues.")
