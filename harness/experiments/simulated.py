@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from harness.experiments.orders import queue_orders
@@ -20,7 +21,8 @@ from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.traps import find_traps, preemption_bound
 
 if TYPE_CHECKING:
-    from harness.sim.setup import Progress, SimResult, SimSetup
+    from harness.experiments.spec import Experiment
+    from harness.sim.setup import MapReduceMaster, Progress, SimResult, SimSetup
 
 #: The RM's poll period of its allocation file (AllocationFileLoaderService).
 POLL_S = 10.0
@@ -29,7 +31,7 @@ POLL_S = 10.0
 def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]) -> SimSetup:
     """Return the simulator's input for one variant."""
     from harness.sim.capacity.tree import capacity_settings
-    from harness.sim.setup import Delays, MapReduceMaster, SimSetup
+    from harness.sim.setup import Delays, SimSetup
 
     spec, file = experiment.spec, experiment.scheduler_file
     nodes, allocations = nodes_of(spec), allocation_file(spec) if file is None else file.allocations
@@ -60,7 +62,8 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         preemption_budget_mb_s=spec.actuation.preemption_budget_mb_s,
         conf=conf,
         delays=Delays(**spec.delays.model_dump(exclude_none=True)),
-        mapreduce=MapReduceMaster(**spec.mapreduce.model_dump()),
+        mapreduce=_masters(spec),
+        hadoop=spec.hadoop,
         faults=TaskFaults(**spec.faults.model_dump()),
         resource=spec.resource,
         seed=variant.seed,
@@ -68,6 +71,14 @@ def setup_of(experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobS
         time_limit_s=spec.limits.duration_s or spec.limits.time_limit_s,
         stop_when_stuck=spec.limits.duration_s is None,
     )
+
+
+def _masters(spec: Experiment) -> MapReduceMaster:
+    """Return the settings of MapReduce's masters; the Fair Scheduler of Hadoop 2.2 reports no headroom (YARN-1959)."""
+    from harness.sim.setup import MapReduceMaster
+
+    master = MapReduceMaster(**spec.mapreduce.model_dump())
+    return master if spec.hadoop is None else replace(master, headroom="none")
 
 
 def _bound(capacity: Mapping[str, str], conf: Mapping[str, str], *, accepted: bool) -> PreemptionRule | None:

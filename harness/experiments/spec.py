@@ -401,6 +401,9 @@ class Experiment(Strict):
     capacity: dict[str, Scalar] = Field(default_factory=dict)
     """Settings of the Capacity Scheduler, without their prefix (`root.a.user-limit-factor: 1`), beside those that
     come from `queues`: weights, maxima, the leaves' policies, limits of applications and AMs."""
+    hadoop: Literal["2.2"] | None = None
+    """In the simulator: `"2.2"` plays the Fair Scheduler of Hadoop 2.2, [which the papers
+    have](simulator.md#how-does-hadoop-22-differ); none: that of the present releases."""
     policies: list[Annotated[PolicyUse, BeforeValidator(_policy)]] = Field(min_length=1, max_length=10_000)
     """What runs, one variant each."""
     seed: Seeds = 1
@@ -425,6 +428,17 @@ class Experiment(Strict):
     """Attempts that fail or straggle, and copies."""
     slots: SlotsSpec | None = None
     """Makes the cluster MRv1's: [below](#clusters-of-map-and-reduce-slots)."""
+
+    @model_validator(mode="after")
+    def _of_its_release(self) -> Self:
+        if self.hadoop is None:
+            return self
+        if self.scheduler != "fair" or any(use.scheduler not in (None, "fair") for use in self.policies):
+            raise ValueError(f"hadoop: {self.hadoop!r} is for the Fair Scheduler")
+        shares = [self.max_am_share, *(queue.max_am_share for queue in self.all_queues().values())]
+        if any(share not in (None, -1.0) for share in shares):
+            raise ValueError(f"Hadoop {self.hadoop}'s Fair Scheduler has no maxAMShare: write max_am_share: -1")
+        return self
 
     @property
     def seeds(self) -> list[int]:

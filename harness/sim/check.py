@@ -69,6 +69,10 @@ def check_setup(setup: SimSetup) -> None:
         raise refuse("probabilities of faults are out of range", "give 0 to 1, and 1 to 255 attempts")
     if not (0 < faults.straggler_factor < 1e6 and 0 < faults.speculation_factor < 1e6):
         raise refuse("factors of faults are out of range", "give numbers above 0")
+    if setup.hadoop is not None and setup.scheduler != "fair":
+        raise refuse(f"hadoop {setup.hadoop} is for the Fair Scheduler", "leave it out, or choose scheduler fair")
+    if setup.hadoop is not None and setup.record_script:
+        raise refuse(f"decision scripts are of present releases, not of hadoop {setup.hadoop}", "leave one of them out")
     if not (0 < setup.sample_s <= 1e9 and 0 < setup.time_limit_s <= 1e12 and 0 < setup.period_s <= 1e9):
         raise refuse("sample_s, time_limit_s and period_s must be above 0", "mend them")
     if setup.max_ratio is not None and not 1 <= setup.max_ratio < 1e12:

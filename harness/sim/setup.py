@@ -158,6 +158,8 @@ class SimSetup:
     delays: Delays = field(default_factory=Delays)
     mapreduce: MapReduceMaster = field(default_factory=MapReduceMaster)
     faults: TaskFaults = field(default_factory=TaskFaults)
+    #: The Fair Scheduler of this release: ``2.2``; None: as present releases have it.
+    hadoop: Literal["2.2"] | None = None
     resource: ResourceName = "memory"
     seed: int = 0
     sample_s: float = 1.0

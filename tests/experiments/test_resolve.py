@@ -18,6 +18,7 @@ from harness.experiments.resolve import (
     variants_of,
 )
 from harness.experiments.run import check_backend
+from harness.experiments.simulated import setup_of
 from harness.model.resources import Resource
 from harness.yarn.fair.spec import BAD_NAME
 
@@ -217,6 +218,30 @@ def test_a_wrong_file_is_an_input_error_with_its_place(tmp_path: Path, changes: 
     assert str(tmp_path) in (caught.value.where or "")
     assert "\n" not in caught.value.line()
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({}, "has no maxAMShare: write max_am_share: -1"),
+        ({"max_am_share": -1, "queues": {"a": {"max_am_share": 0.3}}}, "has no maxAMShare"),
+        ({"max_am_share": -1, "scheduler": "capacity", "policies": ["capacity"]}, "is for the Fair Scheduler"),
+        ({"max_am_share": -1, "policies": [{"policy": "capacity", "scheduler": "capacity"}]}, "for the Fair Scheduler"),
+        ({"hadoop": "2.3"}, "hadoop"),
+    ],
+)
+def test_hadoop_2_2_is_refused_with_what_it_does_not_have(
+    tmp_path: Path, changes: dict[str, object], says: str
+) -> None:
+    with pytest.raises(InputError, match=says):
+        load(tmp_path, **{"hadoop": "2.2", **changes})
+
+
+def test_hadoop_2_2_reaches_the_simulator_with_its_headroom(tmp_path: Path) -> None:
+    for changes, wanted in (({"hadoop": "2.2", "max_am_share": -1}, ("2.2", "none")), ({}, (None, "scheduler"))):
+        loaded = load(tmp_path, **changes)
+        made = setup_of(loaded, variants_of(loaded)[0], [])
+        assert (made.hadoop, made.mapreduce.headroom) == wanted
 
 
 def test_a_demand_that_no_node_can_hold_names_job_size_and_node(tmp_path: Path) -> None:

@@ -32,6 +32,9 @@ def check_experiment(experiment: LoadedExperiment, backend: str, target: Target)
     spec, where = experiment.spec, experiment.document.where
     if spec.slots is not None:
         raise InputError("YARN has no map and reduce slots", where=where(("slots",)), hint=_SIM)
+    if spec.hadoop is not None:
+        what = f"no cluster of Hadoop {spec.hadoop} is started"
+        raise InputError(what, where=where(("hadoop",)), hint=f"leave it out, or {_SIM}")
     if spec.faults.speculation:
         raise InputError(
             "speculative copies are not replayed",

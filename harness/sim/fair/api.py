@@ -42,6 +42,7 @@ class Scheduler(SchedulerBase):
     nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
     order_mode : STOCK, KEYED_LEVELS or KEYED_FLAT.
     leaf_policies : leaf path -> LTRF, for leaves where LTRF replaces the file's policy.
+    hadoop : ``2.2`` for the reservations of that release; None: those of present releases.
     sizes_from_conf : whether the minimum and maximum allocation come from `conf` (False: Hadoop's defaults).
     driven : options of the driver.
 
@@ -65,6 +66,7 @@ class Scheduler(SchedulerBase):
         order_mode: int = st.STOCK,
         leaf_policies: Mapping[str, int] | None = None,
         sizes_from_conf: bool = True,
+        hadoop: str | None = None,
         driven: DriverOptions | None = None,
         apps: int = 64,
         containers: int = 256,
@@ -79,6 +81,10 @@ class Scheduler(SchedulerBase):
         if not sizes_from_conf:
             g[0]["min_mb"], g[0]["min_vcores"], g[0]["conf_max_mb"], g[0]["conf_max_vcores"] = 1024, 1, 8192, 4
         g[0]["order_mode"] = order_mode
+        if hadoop == "2.2":
+            # AppSchedulable.assignContainer there: an ask of any size that does not fit reserves the node.
+            g[0]["reserves_always"], g[0]["reservable_ratio"] = 1, 1.0
+            g[0]["reserve_mb"], g[0]["reserve_vcores"] = 0, 0
         self._drive(
             g[0],
             (

@@ -89,7 +89,7 @@ def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
     if (
         node.res_app < 0
         and s.a[i].n_reserved < g.reservations_allowed
-        and is_starved(s, i)
+        and (g.reserves_always == 1 or is_starved(s, i))
         and compare(s, s.q[s.a[i].q].policy, ask.mb, ask.vcores, g.reserve_mb, g.reserve_vcores, False) >= 0
         and find_preempted(s, ni, i) < 0
     ):

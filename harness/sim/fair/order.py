@@ -154,7 +154,7 @@ def _set_reservable(s: S, i: int, present: bool) -> None:
         while r >= 0:
             ask = s.r[r]
             if compare(s, s.q[x.q].policy, ask.mb, ask.vcores, s.g[0].reserve_mb, s.g[0].reserve_vcores, False) >= 0:
-                now_is = 1 if is_starved(s, i) else 0
+                now_is = 1 if s.g[0].reserves_always == 1 or is_starved(s, i) else 0
                 break
             r = ask.next
     if now_is != from_before:

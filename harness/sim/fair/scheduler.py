@@ -23,6 +23,7 @@ def make(request: SchedulerRequest) -> Scheduler:
         request.allocations,
         request.setup.nodes,
         order_mode=request.order_mode,
+        hadoop=request.setup.hadoop,
         leaf_policies=dict.fromkeys(request.by_accumulated, LTRF),
     )
 

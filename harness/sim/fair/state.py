@@ -68,6 +68,7 @@ G = record(
     "node_max_mb node_max_vcores node_max_known",  # the largest node in each resource; 1: there is one
     "max_by_nodes",  # 1: asks are clamped to the largest node, as in an RM that has been up for 10 s
     "reserve_mb reserve_vcores",  # asks of this size and above may reserve a node
+    "reserves_always",  # 1: an ask that does not fit reserves the node, as in Hadoop 2.2, whether or not it starves
     # ``yarn.scheduler.fair``: assignmultiple, dynamic.max.assign, max.assign
     "assign_multiple max_assign_dynamic max_assign",
     "size_weight",  # ``yarn.scheduler.fair.sizebasedweight``

@@ -64,6 +64,7 @@ def nothing_comes_up(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("slots: {map: 2, reduce: 1}\n", "no map and reduce slots"),
         ("faults: {speculation: true}\n", "speculative copies"),
+        ('hadoop: "2.2"\nmax_am_share: -1\n', "no cluster of Hadoop 2.2"),
     ],
 )
 @pytest.mark.usefixtures("nothing_comes_up")
