@@ -32,7 +32,15 @@ from harness.base.files import read_json
 from harness.report.gallery.keys import expanded, found
 from harness.report.gallery.panels import PANELS
 from harness.report.gallery.spread import mean_of
-from studies import assessed_tables, bench_tables, cloud_range, dynamicmr_tables, figures_tables, ordering_tables
+from studies import (
+    assessed_tables,
+    bench_tables,
+    cloud_range,
+    dynamicmr_tables,
+    figures_tables,
+    ordering_tables,
+    sensitivity,
+)
 from studies.gallery import drawing, values_table
 from studies.generated import write_pages
 from studies.real_faults import measured
@@ -49,6 +57,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     **assessed_tables.TABLES,
     **bench_tables.TABLES,
     "cloud-range": ("cloud-range", cloud_range.table),
+    **sensitivity.TABLES,
     **measured.TABLES,
 }
 

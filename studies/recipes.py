@@ -45,6 +45,7 @@ SIMULATED: dict[str, Recipe] = {
     "ltyarn-small-simulated": _run("ltyarn-small"),
     "ltyarn": _run("ltyarn --seed 1-10"),
     "ltyarn-thesis": _run("ltyarn-thesis"),
+    "ltyarn-sensitivity": _study("sensitivity -o {file}"),
     "application-cap": _study("application_cap -o {file}"),
     "ltyarn-hierarchy": _run("ltyarn-hierarchy --seed 1-10"),
     "t-wait": _run("t-wait"),
