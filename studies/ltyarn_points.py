@@ -202,8 +202,11 @@ def setup_at(experiment: LoadedExperiment, point: Point, seed: int, policy: str)
     settings = {**POLICIES[policy], "quantum_s": point.quantum_s} if policy == "ltyarn" else POLICIES[policy]
     variant = Variant(policy, "ltrf" if policy == "ltyarn" else policy, "inside", settings, seed, 15.0)
     setup = setup_of(experiment, variant, jobs)
+    # Vcores are advertised so that they never limit: two for each container that a node's memory holds.
+    nodes = [replace(node, vcores=max(node.vcores, 2 * node.memory_mb // point.container_mb)) for node in setup.nodes]
     return replace(
         setup,
+        nodes=tuple(nodes),
         allocations=_allocations(point),
         time_limit_s=_LONGEST_S,
         conf={**setup.conf, _MULTIPLE: str(point.reservation_multiple)},
