@@ -92,5 +92,5 @@ class UnpaidDebts:
             said.append(f"so are {len(late) - _MOST_NAMED} more")
         return (
             f"{'; '.join(said)}: preemption is on, so shares move only as fast as containers end by themselves; "
-            "`accept: [preemption]` lets them go further, and kills containers for it"
+            "`preemption_budget_mb_s` lets them go further, and kills containers for it up to a limit of yours"
         )
