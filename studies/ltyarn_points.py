@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -266,3 +266,13 @@ def figures_at(experiment: LoadedExperiment, point: Point, seed: int) -> dict[st
                 leaf: round(static["whole_s"][leaf] / whole_s, DIGITS) for leaf, whole_s in own["whole_s"].items()
             }
     return found
+
+
+def most_speedup(fair: Mapping[str, Any], static: Mapping[str, Any], leaf: str) -> float:
+    """The most that a queue with its fairness degrees can have gained over static partitioning, by its figures.
+
+    For a queue that runs one job after another, with task times that do not depend on the policy:
+    T_shared - T_static >= (1 / rho - 1 / rho_static) W / S (docs/decisions/where-it-matters.md).
+    """
+    slower = 1 / fair["fairness_degree"][leaf] - 1 / static["fairness_degree"][leaf]
+    return float(static["whole_s"][leaf] / (static["whole_s"][leaf] + slower * fair["work_s"][leaf]))

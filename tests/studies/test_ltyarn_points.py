@@ -14,7 +14,7 @@ from harness.experiments.resolve import jobs_of, load_experiment
 from harness.model.jobs import JobSpec
 from harness.results.metrics import expected_s
 from studies import sensitivity
-from studies.ltyarn_points import Point, figures_at, jobs_at, setup_at
+from studies.ltyarn_points import Point, figures_at, jobs_at, most_speedup, setup_at
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -150,3 +150,26 @@ def test_the_pages_statements_are_the_records() -> None:
     doubled = values["assumed"]["the work in a Spark job"]["doubled"]
     assert all(doubled["directions"][name] == 10 for name in ("7a, c", "7d", "8 Facebook", "8 TPC-H"))
     assert round(-doubled["fair"]["sharing_loss"]["mean"], 2) == 0.03
+
+
+@pytest.mark.parametrize(("tasks", "own"), [(4.0, 0.25), (4.0, 1.0), (8.0, 0.5), (16.0, 0.25), (16.0, 1.0)])
+def test_a_queue_that_ends_below_its_due_is_slower_than_the_inequality_allows(tasks: float, own: float) -> None:
+    page = (ROOT / "docs" / "decisions" / "where-it-matters.md").read_text(encoding="utf-8")
+    point = Point(facebook_tasks=tasks, purdue_tasks=tasks, tpch_tasks=own, spark_tasks=own)
+    found = figures_at(load_experiment("ltyarn"), point, 1)
+    fair, static = found["fair"], found["static"]
+    assert fair is not None
+    assert static is not None
+    degrees = (static["fairness_degree"]["TPC-H"], fair["fairness_degree"]["TPC-H"])
+    most, measured = most_speedup(fair, static, "TPC-H"), fair["speedup"]["TPC-H"]
+    assert degrees[1] < degrees[0]
+    assert measured <= most < 1.0
+    numbers = " | ".join(f"{number:.3f}" for number in (*degrees, most, measured))
+    assert f"| {tasks:g}, {own:g} | {numbers} |" in page
+
+
+def test_the_bound_of_a_queue_that_got_half_of_its_due() -> None:
+    fair = {"fairness_degree": {"TPC-H": 0.5}, "work_s": {"TPC-H": 100.0}}
+    static = {"fairness_degree": {"TPC-H": 1.0}, "whole_s": {"TPC-H": 200.0}}
+    # 100 s of work at half of the due rate last 100 s longer.
+    assert most_speedup(fair, static, "TPC-H") == pytest.approx(200.0 / 300.0)
