@@ -1,15 +1,14 @@
 """Where does LTYARN's lasting loss under memoryless sharing come from? The record and the map of one search.
 
-    nice -n 15 python -m studies.lasting_loss --minutes 60 -o docs/records/lasting-loss.json
+    nice -n 15 python -m studies.lasting_loss -o docs/records/lasting-loss.json
     python -m studies.lasting_loss --map -o docs/records/lasting-loss-map.json
     python -m studies.lasting_loss -o docs/records/lasting-loss-map.json --figure docs/decisions/where-it-matters.svg
 
 What counts as printed was written down before the first run: studies.lasting_loss_points.
 
 The search goes from coarse to fine: points spread evenly over the whole space (a Halton sequence), then points around
-the best ones, then the best under five seeds; the map besides, its first seed in the search, all five by
-``--map``. Each result is kept as it comes (``--kept``): a search that was stopped, or has more minutes, goes on where
-it was.
+the best ones, then the best under ten seeds; the map besides, its first seed in the search, five by ``--map``. Each
+result is kept as it comes (``--kept``), so a search that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ import argparse
 import json
 import math
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -26,18 +24,36 @@ from typing import Any
 
 from harness.base.files import read_json, write_text
 from harness.experiments.resolve import load_experiment
-from studies.lasting_loss_points import CHECKS, DIGITS, FIGURE_7, Point, around, distances, measure, met, rank, spread
+from harness.report.gallery.spread import spread as over_runs
+from studies.lasting_loss_points import (
+    CHECKS,
+    FIGURE_7,
+    around,
+    distances,
+    measure,
+    met,
+    rank,
+    spread,
+)
+from studies.ltyarn_points import DIGITS, LEAVES, Point, most_speedup
 from studies.result import write
 
 #: The map: how long Facebook's and Purdue's tasks hold containers, against how long the tasks of TPC-H and Spark take,
 #: who pause and come back. Factors.
 MAP_TASKS = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 MAP_OWN = (0.25, 0.5, 1.0, 2.0)
+#: A reading that an earlier search had found to have the directions of Figs. 7 and 8.
+KNOWN = Point(executors=40, spark_tasks=8.0, purdue_reduce_tasks=3.5)
 MAP = [(tasks, own) for tasks in MAP_TASKS for own in MAP_OWN]
-#: The finer steps around a best point, as powers of 2; how many best points each time; the seeds of the last step.
-STEPS = (1.0, 0.5, 0.25)
-BEST = 3
-SEEDS = (1, 2, 3, 4, 5)
+#: Steps around a best point, as powers of 2; how many best points each time, and how often; the seeds
+#: of the last step, and of the map.
+STEPS = (1.0,)
+BEST = 2
+ROUNDS = 1
+SEEDS = tuple(range(1, 11))
+MAP_SEEDS = (1, 2, 3, 4, 5)
+#: A mean loss of 0.5 that lasts needs a queue at this degree or below.
+DEEP = 0.75
 
 
 def _of_map(tasks: float, own: float) -> Point:
@@ -45,14 +61,14 @@ def _of_map(tasks: float, own: float) -> Point:
 
 
 class Search:
-    """Results by point and seed, kept in a file as they come, until the time is over."""
+    """Results by point and seed, kept in a file as they come."""
 
-    def __init__(self, kept: Path, until_s: float) -> None:
-        self._kept, self._until_s = kept, until_s
+    def __init__(self, kept: Path) -> None:
+        self._kept = kept
         self._known: dict[str, tuple[Point, int, dict[str, Any] | None]] = {}
         #: What this search has asked for: whatever else the file keeps has no part in it.
         self.found: dict[str, tuple[Point, int, dict[str, Any] | None]] = {}
-        self.experiment = load_experiment("ltyarn-late-reduces")
+        self.experiment = load_experiment("ltyarn")
         if kept.exists():
             for line in kept.read_text(encoding="utf-8").splitlines():
                 try:
@@ -62,16 +78,10 @@ class Search:
                 point = Point(**one["point"])
                 self._known[point.key(one["seed"])] = point, one["seed"], one["found"]
 
-    @property
-    def over(self) -> bool:
-        return time.monotonic() > self._until_s
-
     def at(self, point: Point, seed: int = 1) -> dict[str, Any] | None:
-        """The result at a point: known, or measured now. None after the end of the time too."""
+        """The result at a point: known, or measured now. None where a run did not end."""
         key = point.key(seed)
         if key not in self._known:
-            if self.over:
-                return None
             value = measure(self.experiment, point, seed)
             self._known[key] = point, seed, value
             line = json.dumps({"point": asdict(point), "seed": seed, "found": value})
@@ -93,19 +103,20 @@ class Search:
     def run(self, coarse: int) -> None:
         """All of it, in the order in which it says most."""
         self.at(Point())
+        self.at(KNOWN)
         for tasks, own in MAP:
             self.at(_of_map(tasks, own))
         for index in range(1, coarse + 1):
             self.at(spread(index))
         for step in STEPS:
-            for _ in range(3):
+            for _ in range(ROUNDS):
                 before = self.nearest()
                 for point in before:
                     for other in around(point, step):
                         self.at(other)
-                if self.nearest() == before or self.over:
+                if self.nearest() == before:
                     break
-        for point in [Point(), *self.nearest()]:
+        for point in dict.fromkeys([Point(), KNOWN, *self.nearest()]):
             for seed in SEEDS:
                 self.at(point, seed)
 
@@ -114,68 +125,90 @@ def _mean(values: Sequence[float]) -> float:
     return round(math.fsum(values) / len(values), DIGITS)
 
 
-def _short(found: Mapping[str, Any]) -> dict[str, Any]:
-    """A point's figures that the page shows."""
-    fair, ours = found["fair"], found["ltyarn"]
+def _short(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """A point's figures that the page shows, over seeds, and how often each check is met."""
+    figures: dict[str, Any] = {
+        "seeds": len(runs),
+        "met": [met(run) for run in runs],
+        "met_of_figure_7": [FIGURE_7 - int(rank(run, FIGURE_7)[0]) for run in runs],
+        "checks": _counts(runs),
+    }
+    for policy in ("fair", "ltyarn"):
+        own = [run[policy] for run in runs]
+        figures[policy] = {
+            "sharing_loss": over_runs([one["sharing_loss"] for one in own]),
+            "last_loss_s": over_runs([one["last_loss_s"] for one in own]),
+            "lasts": over_runs([one["last_loss_s"] / one["makespan_s"] for one in own]),
+            **{
+                key: {leaf: over_runs([one[key][leaf] for one in own]) for leaf in LEAVES}
+                for key in ("fairness_degree", "speedup")
+            },
+        }
+    return figures
+
+
+def _counts(runs: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """By check: in how many of the runs it is met."""
+    counts: dict[str, int] = {}
+    for run in runs:
+        for name, distance in distances(run).items():
+            counts[name] = counts.get(name, 0) + (distance == 0.0)
+    return counts
+
+
+def _exclusion(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """TPC-H where it ends below its degree under static partitioning: its speed-up beside `most_speedup`."""
+    below = [run for run in runs if run["fair"]["fairness_degree"]["TPC-H"] < run["static"]["fairness_degree"]["TPC-H"]]
+    over = [run["fair"]["speedup"]["TPC-H"] - most_speedup(run["fair"], run["static"], "TPC-H") for run in below]
+    deep = [run["fair"] for run in runs if run["fair"]["fairness_degree"]["TPC-H"] <= DEEP]
     return {
-        "met": met(found),
-        "met_of_figure_7": FIGURE_7 - int(rank(found, FIGURE_7)[0]),
-        "missed": {name: round(value, DIGITS) for name, value in distances(found).items() if value > 0},
-        **{f"fair_{key}": fair[key] for key in ("sharing_loss", "last_loss_s", "makespan_s", "fairness_degree")},
-        **{f"ltyarn_{key}": ours[key] for key in ("sharing_loss", "last_loss_s", "fairness_degree")},
-        "fair_speedup": fair["speedup"],
-        "ltyarn_speedup": ours["speedup"],
+        "loads": len(below),
+        "greatest_over_bound": max(over, default=0.0),
+        "least_over_bound": min(over, default=0.0),
+        "as_fast_as_static": sum(run["fair"]["speedup"]["TPC-H"] >= 1.0 for run in below),
+        "deep": {
+            "degree": DEEP,
+            "loads": len(deep),
+            "fastest": max((one["speedup"]["TPC-H"] for one in deep), default=0.0),
+        },
     }
 
 
 def values(search: Search) -> dict[str, Any]:
     """The record's values."""
     first = [value for _, seed, value in search.found.values() if seed == 1 and value is not None]
-    counts: dict[str, int] = {}
-    for value in first:
-        for name, distance in distances(value).items():
-            counts[name] = counts.get(name, 0) + (distance == 0.0)
     best = []
-    for point in search.nearest():
+    for point in dict.fromkeys([*search.nearest(), KNOWN]):
         known = [search.found.get(point.key(seed)) for seed in SEEDS]
         runs = [one[2] for one in known if one is not None and one[2] is not None]
-        best.append(
-            {
-                "point": asdict(point),
-                **_short(runs[0]),
-                "seeds": {
-                    "n": len(runs),
-                    "met": [met(run) for run in runs],
-                    "met_of_figure_7": [FIGURE_7 - int(rank(run, FIGURE_7)[0]) for run in runs],
-                    "fair_sharing_loss": [run["fair"]["sharing_loss"] for run in runs],
-                    "ltyarn_sharing_loss": [run["ltyarn"]["sharing_loss"] for run in runs],
-                    "ltyarn_last_loss_s": [run["ltyarn"]["last_loss_s"] for run in runs],
-                },
-            }
-        )
-    own = search.found.get(Point().key(1))
+        best.append({"point": asdict(point), **_short(runs)})
+    own = [one[2] for seed in SEEDS if (one := search.found[Point().key(seed)])[2] is not None]
     half = [value for value in first if distances(value)["fair: mean loss 0.5"] == 0.0]
     late = [value for value in first if distances(value)["ltyarn: last loss 650 s"] == 0.0]
     return {
         "points": len(first),
         "unfinished": sum(seed == 1 and value is None for _, seed, value in search.found.values()),
-        "checks": counts,
+        "checks": _counts(first),
         "most_met": max((met(value) for value in first), default=0),
         "most_met_of_figure_7": max((FIGURE_7 - int(rank(value, FIGURE_7)[0]) for value in first), default=0),
         "largest_mean_loss_fair": min((value["fair"]["sharing_loss"] for value in first), default=0.0),
-        # Where the one half of Fig. 7 holds, what becomes of the other.
+        # Where the one half of Fig. 7 holds, what becomes of the other, and of Fig. 8.
         "half": {
             "points": len(half),
             "least_loss_ltyarn": min((-value["ltyarn"]["sharing_loss"] for value in half), default=0.0),
             "ltyarn_ends_by": sum(
                 value["ltyarn"]["last_loss_s"] < 0.98 * value["ltyarn"]["makespan_s"] for value in half
             ),
+            "as_fast_as_static": sum(
+                min(value["fair"]["speedup"][leaf] for leaf in ("TPC-H", "Spark")) >= 0.98 for value in half
+            ),
         },
         "late": {
             "points": len(late),
             "largest_fair_loss": max((-value["fair"]["sharing_loss"] for value in late), default=0.0),
         },
-        "own": _short(own[2]) if own is not None and own[2] is not None else None,
+        "exclusion": _exclusion(first),
+        "own": _short([one for one in own if one is not None]),
         "best": best,
     }
 
@@ -187,7 +220,7 @@ def map_values(search: Search) -> dict[str, Any]:
         cell: dict[str, Any] = {"tasks": tasks, "own": own}
         for policy in ("fair", "ltyarn"):
             cell[policy], cell[f"{policy}_lasts"] = [], []
-        for seed in SEEDS:
+        for seed in MAP_SEEDS:
             found = search.at(_of_map(tasks, own), seed)
             if found is None:
                 raise SystemExit(f"the load of factors {tasks:g} and {own:g} with seed {seed} did not end")
@@ -196,7 +229,7 @@ def map_values(search: Search) -> dict[str, Any]:
                 cell[policy].append(one["sharing_loss"])
                 cell[f"{policy}_lasts"].append(round(one["last_loss_s"] / one["makespan_s"], DIGITS))
         cells.append(cell)
-    return {"seeds": list(SEEDS), "map": cells}
+    return {"seeds": list(MAP_SEEDS), "map": cells}
 
 
 # --- the figure ---
@@ -244,7 +277,7 @@ def figure(cells: Sequence[Mapping[str, Any]]) -> str:
     middle = (_ABOVE + bottom) / 2
     out.append(
         f'<text x="{width / 2:g}" y="{bottom + 22}" text-anchor="middle">across: task times of Facebook and Purdue, '
-        "who hold containers (1: 11 s and 20 s on average)</text>"
+        "who hold containers (1: 11 s, and what thesis Table 3.2 prints)</text>"
     )
     out.append(
         f'<text x="{width / 2:g}" y="{bottom + 42}" text-anchor="middle">up: task times of TPC-H and Spark, who pause '
@@ -261,28 +294,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m studies.lasting_loss", description=__doc__)
     parser.add_argument("-o", "--out", type=Path, required=True)
-    parser.add_argument("--kept", type=Path, help="[default: runs/lasting-loss.jsonl; with --map OUT and .kept]")
-    parser.add_argument("--minutes", type=float, default=60.0)
-    parser.add_argument("--coarse", type=int, default=600, help="points of the first, even spread")
+    parser.add_argument("--kept", type=Path, help="[default: OUT with .kept, removed in the end]")
+    parser.add_argument("--coarse", type=int, default=200, help="points of the first, even spread")
     parser.add_argument("--map", action="store_true", help="the map under all seeds, and no search")
     parser.add_argument("--figure", type=Path, help="draw the map of the record OUT into this file, and search nothing")
     given = parser.parse_args(arguments)
     if given.figure is not None:
         write_text(given.figure, figure(read_json(given.out)["values"]["map"]))
         return 0
-    kept = given.kept or (given.out.with_suffix(".kept") if given.map else Path("runs/lasting-loss.jsonl"))
+    kept = given.kept or given.out.with_suffix(".kept")
     kept.parent.mkdir(parents=True, exist_ok=True)
+    search = Search(kept)
     if given.map:
-        search = Search(kept, math.inf)
-        write(given.out, f"python -m studies.lasting_loss --map -o docs/records/{given.out.name}", map_values(search))
-        if given.kept is None:
-            kept.unlink()
-        return 0
-    search = Search(kept, time.monotonic() + given.minutes * 60)
-    search.run(given.coarse)
-    print(f"{len(search.found)} results", file=sys.stderr)
-    command = f"python -m studies.lasting_loss --minutes {given.minutes:g} -o docs/records/{given.out.name}"
-    write(given.out, command, values(search))
+        found = map_values(search)
+    else:
+        search.run(given.coarse)
+        print(f"{len(search.found)} results", file=sys.stderr)
+        found = values(search)
+    write(given.out, f"python -m studies.lasting_loss{' --map' * given.map} -o docs/records/{given.out.name}", found)
+    if given.kept is None:
+        kept.unlink()
     return 0
 
 

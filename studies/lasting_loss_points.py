@@ -1,13 +1,8 @@
-"""A point of the search for LTYARN's lasting loss: what the papers leave open, the runs there, how near they come.
+"""The search for a reading of LTYARN's load with the printed Figs. 7 and 8: its space, and what counts as printed.
 
-The papers leave open how long tasks take, how large containers are, how long clients wait between queries, how densely
-Facebook's jobs come, how many of them may run at once, and how many executors a Spark job holds. A point says all of
-these. At each the load of the experiment ltyarn-late-reduces runs under static partitioning, the Fair Scheduler and
-LTYARN (with its Quantum Updater).
-
-What counts as printed was written down before the first run (`CHECKS`; LTYARN sections 7.4 and 7.5, Figs. 7 and 8).
+What counts as printed (`CHECKS`; LTYARN sections 7.4 and 7.5, Figs. 7 and 8) was written down before the first search.
 "Within 20 %" is of the printed number: a mean loss of 0.5 is met from 0.4 to 0.6, an improvement of 14 to 19 % from
-11.2 to 22.8 %. Fig. 8's speed-up is of the mean completion time, as in our figures.
+11.2 to 22.8 %. Fig. 8's speed-up is of the whole workload (``speedup``), as in our figures.
 
 1. fair: the loss lasts until all workloads have ended: the last one in the last 2 % of the makespan
 2. fair: the mean of the loss is 0.5 (7.4: "about -0.5 on average")
@@ -24,71 +19,34 @@ What counts as printed was written down before the first run (`CHECKS`; LTYARN s
 
 from __future__ import annotations
 
-import json
-import math
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from harness.control.virtual import simulate_policy
-from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
-from harness.experiments.simulated import setup_of
-from harness.model.jobs import Duration, JobSpec, Stage
-from harness.model.resources import Resource
-from harness.results.metrics import fairness_degree, last_loss_s, sharing_benefit_and_loss, time_mean, until
-from harness.yarn.fair.parse import parse_allocations
+from harness.experiments.resolve import LoadedExperiment
+from studies.ltyarn_points import LEAVES, Point, figures_at
 
-LEAVES = ("Facebook", "Purdue", "Spark", "TPC-H")
-POLICIES: dict[str, dict[str, Any]] = {
-    "static": {},
-    "fair": {},
-    "ltyarn": {"quantum_s": 20.0, "adaptive_quantum": True},
-}
-DIGITS = 4
 #: How many checks there are, and how many of them are Fig. 7's.
 CHECKS, FIGURE_7 = 14, 6
-#: A run that has not ended by then is none (seconds of virtual time).
-_LONGEST_S = 200_000.0
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One load. Task times and arrivals are factors of those in workloads/; all 1: the experiment's own.
-
-    ``container_mb`` of every container; ``tpch_think_s`` between two queries, ``spark_think_s`` between two programs
-    (the paper prints 120 s); ``arrivals`` of Facebook's submission times; ``facebook_apps`` at once (a limit that
-    stands for the AM share); ``executors`` of a Spark program.
-    """
-
-    facebook_tasks: float = 1.0
-    purdue_tasks: float = 1.0
-    tpch_tasks: float = 1.0
-    spark_tasks: float = 1.0
-    container_mb: int = 2048
-    tpch_think_s: float = 0.0
-    spark_think_s: float = 120.0
-    arrivals: float = 1.0
-    facebook_apps: int = 14
-    executors: int = 100
-
-    def key(self, seed: int) -> str:
-        return json.dumps([*asdict(self).values(), seed])
-
-
 #: What a search may choose: (lowest, highest) on a logarithmic scale, or a list.
-SPACE: dict[str, tuple[float, float] | list[float]] = {
-    "facebook_tasks": (0.5, 16.0),
-    "purdue_tasks": (0.5, 16.0),
+SPACE: dict[str, tuple[float, float] | list[Any]] = {
+    "facebook_tasks": (0.5, 8.0),
+    "purdue_tasks": (0.25, 4.0),
+    "purdue_reduce_tasks": (0.5, 8.0),
     "tpch_tasks": (0.25, 2.0),
-    "spark_tasks": (0.25, 4.0),
+    "spark_tasks": (0.25, 8.0),
     "container_mb": [1024, 2048, 4096],
-    "tpch_think_s": [0, 5, 15, 30, 60],
-    "spark_think_s": [120],
+    "tpch_think_s": [0, 15, 60],
     "arrivals": (0.05, 2.0),
-    "facebook_apps": [4, 14, 29, 100],
-    "executors": [15, 30, 60, 100],
+    "facebook_apps": [5, 9, 13],
+    "executors": [20, 40, 100],
+    "slow_start": [0.05, 0.5, 1.0],
+    "others_start_s": [0, 20],
+    "spark_order": ["turns", "k-means", "ALS"],
+    "reservation_multiple": [2, 3],
+    "hadoop": [None, "2.2"],
 }
-_BASES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29)
+_BASES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47)
 
 
 def spread(index: int) -> Point:
@@ -104,7 +62,7 @@ def spread(index: int) -> Point:
     return Point(**values)
 
 
-def _at(bounds: tuple[float, float] | list[float], part: float) -> Any:
+def _at(bounds: tuple[float, float] | list[Any], part: float) -> Any:
     if isinstance(bounds, list):
         return bounds[min(int(part * len(bounds)), len(bounds) - 1)]
     low, high = bounds
@@ -126,101 +84,10 @@ def around(point: Point, step: float) -> Iterator[Point]:
             yield replace(point, **changed)
 
 
-# --- one run ---
-
-
-def _longer(duration: Duration, factor: float) -> Duration:
-    return replace(
-        duration,
-        value_s=duration.value_s * factor,
-        mu=duration.mu + math.log(factor),
-        low_s=duration.low_s * factor,
-        high_s=duration.high_s * factor,
-        values_s=tuple(value * factor for value in duration.values_s),
-    )
-
-
-def _stages(job: JobSpec, factor: float, size: Resource) -> tuple[Stage, ...]:
-    return tuple(
-        replace(stage, duration=_longer(stage.duration, factor), demand=Resource(size.memory_mb, stage.demand.vcores))
-        for stage in job.stages
-    )
-
-
-def jobs_at(jobs: Iterable[JobSpec], point: Point) -> list[JobSpec]:
-    """The load of a point."""
-    factors = {
-        "root.Facebook": point.facebook_tasks,
-        "root.Purdue": point.purdue_tasks,
-        "root.TPC-H": point.tpch_tasks,
-        "root.Spark": point.spark_tasks,
-    }
-    size, made = Resource(point.container_mb, 1), []
-    for job in jobs:
-        job = replace(job, am=size, stages=_stages(job, factors[job.queue], size))
-        if job.queue == "root.Facebook":
-            job = replace(job, submit_s=job.submit_s * point.arrivals)
-        elif job.queue == "root.TPC-H" and job.after_job is not None:
-            job = replace(job, think_s=point.tpch_think_s)
-        elif job.queue == "root.Spark":
-            demand = Resource(point.container_mb, job.executor_demand.vcores)
-            think_s = point.spark_think_s if job.after_job is not None else job.think_s
-            job = replace(job, executors=point.executors, executor_demand=demand, think_s=think_s)
-        made.append(job)
-    return made
-
-
-def _allocations(point: Point) -> Any:
-    queues = "".join(
-        f'<queue name="{leaf}"><maxRunningApps>{point.facebook_apps}</maxRunningApps></queue>'
-        if leaf == "Facebook"
-        else f'<queue name="{leaf}"/>'
-        for leaf in LEAVES
-    )
-    return parse_allocations(
-        f"<allocations><queueMaxAMShareDefault>-1.0</queueMaxAMShareDefault>{queues}</allocations>"
-    )
-
-
 def measure(experiment: LoadedExperiment, point: Point, seed: int) -> dict[str, Any] | None:
     """Each policy's figures at a point; None where a run did not come to its end."""
-    jobs = jobs_at(jobs_of(experiment, seed)[0], point)
-    queue_of = {job.id: job.queue.removeprefix("root.") for job in jobs}
-    found: dict[str, Any] = {}
-    static: dict[str, float] = {}
-    for name, settings in POLICIES.items():
-        policy = "ltrf" if name == "ltyarn" else name
-        setup = setup_of(experiment, Variant(name, policy, "inside", settings, seed, 15.0), jobs)
-        result = simulate_policy(replace(setup, allocations=_allocations(point), time_limit_s=_LONGEST_S))
-        if not result.finished:
-            return None
-        samples, end_s = result.samples, result.makespan_s
-        count = until(samples.time_s, end_s)
-        columns = [samples.queues.index(f"root.{leaf}") for leaf in LEAVES]
-        time_s = samples.time_s[:count]
-        rho = fairness_degree(samples.accumulated[:count][:, columns], samples.due[:count][:, columns])
-        benefit, loss = sharing_benefit_and_loss(rho)
-        took: dict[str, list[float]] = {leaf: [] for leaf in LEAVES}
-        for job, start, end in zip(
-            result.jobs["id"], result.jobs["submitted_s"], result.jobs["finished_s"], strict=True
-        ):
-            took[queue_of[job]].append(float(end - start))
-        means = {leaf: math.fsum(values) / len(values) for leaf, values in took.items()}
-        if name == "static":
-            static = means
-        found[name] = {
-            "makespan_s": round(end_s, 1),
-            "sharing_loss": round(time_mean(time_s, loss), DIGITS),
-            "sharing_benefit": round(time_mean(time_s, benefit), DIGITS),
-            "last_loss_s": round(last_loss_s(time_s, loss), 1),
-            "fairness_degree": {leaf: round(float(rho[-1, i]), DIGITS) for i, leaf in enumerate(LEAVES)},
-            "loss_of": {
-                leaf: round(time_mean(time_s, sharing_benefit_and_loss(rho[:, [i]])[1]), DIGITS)
-                for i, leaf in enumerate(LEAVES)
-            },
-            "speedup": {leaf: round(static[leaf] / means[leaf], DIGITS) for leaf in LEAVES},
-        }
-    return found
+    found = figures_at(experiment, point, seed)
+    return None if None in found.values() else found
 
 
 # --- what counts as printed ---

@@ -63,6 +63,7 @@ SIMULATED: dict[str, Recipe] = {
     "half-life": _study("half_life -o {file}"),
     "check-power": _study("check_power -o {file}"),
     "last-loss": _study("last_loss -o {file}"),
+    "lasting-loss": _study("lasting_loss -o {file}"),
     "lasting-loss-map": _study("lasting_loss --map -o {file}"),
     "mrorder": _run("mrorder"),
     "cloud-production": _run("cloud-production"),
@@ -132,8 +133,8 @@ REAL = (
     "hoarding",
     *(name for name in PLANNED if (_RECORDS / f"{name}.json").exists()),
 )
-#: Records of how long something takes, and of a search that ends with its time: they are this machine's.
+#: Records of how long something takes: they are this machine's.
 TIMES = (
-    *("lasting-loss", "bench", "control-cost", "control-cost-capacity", "qknober-decisions"),
+    *("bench", "control-cost", "control-cost-capacity", "qknober-decisions"),
     *(name for name in ("first-run", "largest", "peers") if (_RECORDS / f"{name}.json").exists()),
 )
