@@ -324,7 +324,7 @@ def measure_fb_day() -> dict[str, Any]:
 
 
 def measure_days(days: int) -> dict[str, Any]:
-    """Measure several such days on the same cluster, with LTRF in the scheduler."""
+    """Measure `days` days of the Facebook load on the cluster of one day, with LTRF in the scheduler."""
     _warm()
     return {"days": days, **_run(_four(day_nodes(), _day(days), "ltrf"))}
 

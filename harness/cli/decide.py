@@ -32,7 +32,7 @@ from harness.cli.output import Number, OutputFile
 def decide(
     script: str | None, output: Path | None, record: str | None, policy: str | None, until: float | None, as_json: bool
 ) -> None:
-    """What the scheduler decides when nodes and applications do what SCRIPT (JSON, base events only) says.
+    """Print the scheduler's decisions for the nodes and applications of SCRIPT (JSON, with base events only).
 
     The script is for the Capacity Scheduler if it has the key "capacity", for the Fair Scheduler otherwise.
 

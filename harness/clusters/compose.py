@@ -41,8 +41,9 @@ _BUILD_TIMEOUT_S = 1_800.0
 _CONF = "/opt/hadoop/conf/yarn-site.xml"
 #: Prefixes of a build step's output: its number and the time, colours.
 _NOISE = re.compile(r"^#\d+ [\d.]+ |\x1b\[[0-9;]*m")
-#: The image's label with the hash of its source files, and these files.
+#: The image's label that holds the hash of its source files.
 SOURCES_LABEL = "yarnfair.sources"
+#: These source files, as patterns below docker/.
 _IMAGE_FILES = ("Dockerfile", "pom.xml", "entrypoint.sh", "conf/**/*", "scheduler/**/*")
 #: Labels of the NodeManagers that harness.clusters.accelerators adds to a running cluster: the service, and their own.
 ACCELERATOR = "accelerator"

@@ -389,7 +389,7 @@ class BaseActuator(ABC):
         return found + self._unite(stands)
 
     def _older_groups(self, stands: Mapping[str, Values]) -> set[str]:
-        """Return the parents of sibling groups that an older copy of the document has brought back.
+        """Return the parents of the sibling groups whose shares come from an older copy of the document.
 
         A group is recognised by a sibling whose share is known to have been written by a controller earlier and is not
         a round number. A round share could also be the administrator's.

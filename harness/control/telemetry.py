@@ -82,7 +82,7 @@ class TickLog:
             before = self._weights or report.before
             every = changes_of(record, report.snapshot, before, self.policy, creating=report.creating)
             moved = [queue for queue in moved if not _is_below(queue, report.creating)]
-            # Of a group that keeps its values nothing has changed, whatever was decided.
+            # A group whose values were not written has not changed, even if the decision named it.
             kept = set(weights).difference(report.written) if report.written else set()
             every = [change for change in every if change.queue not in kept]
             moved = [queue for queue in moved if queue not in kept]

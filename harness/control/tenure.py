@@ -305,8 +305,8 @@ class Tenure(Generic[ClientT]):
                 return
             self._guards.begin()
             self.core.forget_written()
-            # The announcement also renews the lease; a controller that cannot read or write announces with its next
-            # weights.
+            # Announcing renews the lease. A controller that cannot read or write must not renew it, so it announces
+            # with the next weights that it writes.
             if self._lease is not None and self.holds and not self._blind(self._lease):
                 self._lease.keep(self.actuator.document())
 

@@ -46,10 +46,11 @@ if TYPE_CHECKING:
 
 #: How often progress is written to run.json, in wall seconds.
 NOTE_EVERY_S = 2.0
-#: Runs a variant's jobs; returns the result, additional summary values, and additional files of lines.
+#: The result of a variant's jobs, additional summary values, and additional files of lines by name.
 Simulated = tuple["SimResult", dict[str, Any], dict[str, list[dict[str, Any]]]]
 OnProgress = Callable[["Progress"], None]
 Stepped = Callable[[float, int], None]
+#: Runs a variant's jobs.
 Simulate = Callable[[LoadedExperiment, Variant, Iterable[JobSpec], OnProgress, Stepped], Simulated]
 
 

@@ -31,16 +31,34 @@ WEIGHT_MIN, WEIGHT_MAX = 1e-3, 1e6
 class LedgerSettings:
     """How accumulated resources are counted (tang-thesis section 5.5.1; LTYARN section 6.2).
 
-    ``discount`` is eta of eq. (5.7): the fraction counted of what exceeds the own share S_i. ``round_s`` is the length
-    L of a round (None: fully long-term, F-LTMM; else S-LTMM). ``pseudo``: pseudo accumulated resources for late
-    arrivals (eq. 5.10/5.16), frozen at the (round) arrival. ``quantum_s``: assumed execution time Q of running tasks
-    (None: the plain integral; a number: fixed Q_0; with ``adaptive_quantum`` it is only the start of the multi-level
-    self-tuning, in which a leaf's Q is the mean over its applications, ``quantum_over`` ``all`` or those that are
-    ``unfinished``). ``half_life_s``: usage of this age counts half. ``window_s``: only usage within this time counts (a
-    sliding window; a tumbling one is a round). ``count_due``: also what each leaf got beyond its due, the integral of
-    min(d_i, S_i), is counted. ``shares``: w_i and S_i of eq. (2) come from the ``leaves``' own weights, or from the
-    tree level by level (``levels``), as in the reported metrics. ``node_weight``: a container counts delta times its
-    size (eq. 5.9), delta being its node's ``speed``, or 1 with ``none``; only where the scheduler itself counts.
+    Parameters
+    ----------
+    resource
+        The resource that is counted.
+    discount
+        eta of eq. (5.7): what a queue uses above its own share S_i counts with this factor.
+    round_s
+        Length L of a round, s (S-LTMM). None: one round without end (F-LTMM).
+    pseudo
+        Whether a queue that arrives late starts with pseudo accumulated resources (eqs. 5.10 and 5.16). They are fixed
+        when the queue arrives, or when its round begins.
+    quantum_s
+        Assumed execution time Q of running tasks, s. None: the plain integral. With ``adaptive_quantum`` it is only the
+        start of the multi-level self-tuning, in which a leaf's Q is the mean over its applications.
+    adaptive_quantum, quantum_over
+        Whether Q tunes itself, and over which applications of a leaf: ``all`` or those that are ``unfinished``.
+    half_life_s
+        Usage of this age, s, counts half.
+    window_s
+        Only usage within this time, s, counts: a sliding window (a tumbling one is a round).
+    count_due
+        Whether what each leaf got beyond its due, the integral of min(d_i, S_i), is counted too.
+    node_weight
+        With ``speed`` a container counts delta times its size (eq. 5.9), where delta is its node's speed; with ``none``
+        delta is 1. It applies only where the scheduler itself counts.
+    shares
+        w_i and S_i of eq. (2) come from the ``leaves``' own weights, or from the tree level by level (``levels``), as
+        in the reported metrics.
     """
 
     resource: ResourceName = "memory"
@@ -71,8 +89,8 @@ class Order:
         ``ledger``. ``arrival``: the leaf with the oldest application that still asks for containers. ``keys``: the
         smallest key first, keys given by the policy's own ``keys()`` at each allocation (user policies).
     flat
-        leaves are ordered against each other, the tree above them only limits (True), or level by level from the
-        root (False; a parent's accumulated is the sum of its leaves').
+        True: all leaves are compared directly, and parents only impose limits. False: queues are compared level by
+        level from the root; a parent's accumulated is the sum of its leaves'.
     t_wait_s
         H-LTRF (Algorithm 2): before each allocation the demanding leaf with the smallest accumulated / weight gets
         it if it has waited at least this long (None: never). 0 is LTRF, infinity the naive approach.

@@ -101,9 +101,10 @@ def sample_for(trace: Trace) -> float:
 
 
 def time_limit_s(trace: Trace) -> float:
-    """Return the time limit of a replay, virtual seconds: the trace's end plus an experiment's default.
+    """Return the time limit of a replay, in virtual seconds.
 
-    Jobs that follow others (``after_job``) have their think time counted, because it passes whatever the policy does.
+    It is twice the trace's span, plus the think times of jobs that follow others (``after_job``), plus the default
+    limit of an experiment, and at most `LONGEST_S`. Think times are counted because they pass whatever the policy does.
     """
     thinks = math.fsum(job.think_s for job in trace.jobs if job.after_job is not None)
     return min(2 * span_s(trace) + thinks + LEAST_LIMIT_S, LONGEST_S)

@@ -28,7 +28,7 @@ class Row:
 
     @property
     def unknown(self) -> bool:
-        """Whether the cluster does not show if it has the feature."""
+        """Whether it is unknown if the cluster has the feature, because it does not show the settings."""
         return all(cell.word == "unknown" for cell in self.cells.values())
 
     def document(self) -> dict[str, Any]:
@@ -53,7 +53,7 @@ def _unknown(feature: Feature, cluster: Cluster) -> str | None:
 
     It is unknown where settings that are not shown could change the answer.
     """
-    # Which of the stores it is makes no difference but for this one.
+    # Of the stores, only `store-zk-log` depends on which store it is.
     if (cluster.site_shown and cluster.whole) or (feature.group == STORES and feature.key != "store-zk-log"):
         return None
     plain = CAPACITY_BASE if feature.example.scheduler == "capacity" else FAIR_BASE

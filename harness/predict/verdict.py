@@ -109,9 +109,9 @@ class Played:
         return Band.of([times * getattr(one, figure) for one in self.outcomes])
 
     def change(self, present: Played, queue: str | None = None) -> Band:
-        """Return the relative change of a mean completion time (negative: shorter), pairwise.
+        """Return the relative change of a mean completion time (negative: shorter).
 
-        None: of all applications.
+        Each run is compared with the present policy's run of the same place. ``queue`` None: over all applications.
         """
         pairs = zip(self.outcomes, present.outcomes, strict=False)
         if queue is None:

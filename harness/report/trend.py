@@ -52,7 +52,7 @@ class Group:
 
     @property
     def runs(self) -> tuple[RunRecord, ...]:
-        """Return all its valid runs, oldest first, whatever they have measured."""
+        """Return the group's valid runs, oldest first, including those that lack some metric."""
         return self.histories[0].series
 
     def of(self, *words: Word) -> list[History]:

@@ -150,7 +150,7 @@ def contents_of(folder: Path) -> Contents | None:
 
 
 def run_identity(experiment_hash: str, backend: str) -> str:
-    """Return the identity of an experiment's runs."""
+    """Return what tells an experiment's runs from others: its hash, and the backend unless simulated."""
     return experiment_hash + ("" if backend == "sim" else f" on {backend}")
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from harness.results.papers import Curves
 
 Better = Literal["lower", "higher", "neither"]
@@ -35,9 +37,12 @@ class Metric:
     count: bool = False
     #: It is derived from another run (speed-ups over static), and may be missing in a run without one.
     other_run: bool = False
-    #: Computes its value for a whole run on a YARN cluster from the leaves' curves; None: no value. A metric without
-    #: this function is computed by the code that writes the summary.
+    #: Computes its value for a whole run on a YARN cluster from the leaves' curves; None: no value. A metric with
+    #: neither function is computed by the code that writes the summary.
     compute: Callable[[Curves], float | None] | None = None
+    #: Computes its value from the jobs' table (the columns of jobs.parquet); None: no value. For a key that begins with
+    #: ``queues.`` it is called once a queue, with that queue's jobs. A metric has this function or `compute`, not both.
+    of_jobs: Callable[[pd.DataFrame], float | None] | None = None
     #: Whether the table of `yarnfair run` has it, too, in the row of this title.
     in_comparison: bool = False
 

@@ -79,8 +79,8 @@ def _gaps(curves: Curves) -> tuple[Floats, NDArray[np.bool_]]:
 def soft_fairness(curves: Curves) -> float | None:
     """Return the soft fairness degree (QKnober, eq. 12).
 
-    The time mean, while some queue waits, of the largest s_i / w_i above the lowest of a queue that waits. s_i:
-    dominant share. None if no queue ever waits.
+    Each moment at which a queue waits has a difference: the largest s_i / w_i of all queues minus the smallest of those
+    that wait, where s_i is the dominant share. Returns its mean over that time; None if no queue ever waits.
     """
     if not curves.level.size:
         return None

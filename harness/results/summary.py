@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,8 @@ from harness.results.papers import Curves, measures
 
 if TYPE_CHECKING:
     from harness.sim.setup import SimResult
+
+T = TypeVar("T")
 
 
 def jobs_table(result: SimResult, alone_s: Mapping[str, float]) -> pd.DataFrame:
@@ -146,29 +148,50 @@ def summarise(result: SimResult, jobs: pd.DataFrame, queues: list[str]) -> dict[
         "events": int(result.events),
         "wall_s": result.wall_s,
     }
-    return {**summary, **_computed(curves, summary)}
+    _add_computed(summary, curves, jobs)
+    return summary
 
 
-def _computed(curves: Curves, summary: Mapping[str, object]) -> dict[str, float | None]:
-    """The metrics that bring their own rule (`Metric.compute`). None where the value is no finite number.
+def _add_computed(summary: dict[str, Any], curves: Curves, jobs: pd.DataFrame) -> None:
+    """Add the metrics that bring their own rule (`Metric.compute`, `Metric.of_jobs`).
 
-    Raises InputError for a function that fails, and for a key that the summary has already or that belongs to queues.
+    A value that is no finite number is stored as None. Raises InputError for a rule that fails, and for a key that the
+    summary has already or whose place the rule cannot fill.
     """
-    found: dict[str, float | None] = {}
+    queues = summary["queues"]
     for metric in metrics():
-        if metric.compute is None:
-            continue
-        where = f"metric {metric.key}"
-        if "." in metric.key or metric.key in summary:
-            hint = "give it a key of its own, without dots: one number of the whole run"
-            raise InputError("a rule cannot compute this key", where=where, hint=hint)
-        try:
-            value = metric.compute(curves)
-        except Exception as error:  # any exception of an installed package
-            what = f"its rule fails: {type(error).__name__}: {error}"
-            raise InputError(what, where=where, hint="mend the package that adds it") from error
-        found[metric.key] = None if value is None or not math.isfinite(value) else float(value)
-    return found
+        if metric.compute is not None and metric.of_jobs is None:
+            _require_own_key(metric.key, metric.key, summary)
+            summary[metric.key] = _value_of(metric.compute, curves, metric.key)
+        elif metric.of_jobs is not None and metric.compute is None:
+            name = metric.key.removeprefix("queues.")
+            if name == metric.key:
+                _require_own_key(metric.key, name, summary)
+                summary[name] = _value_of(metric.of_jobs, jobs, metric.key)
+                continue
+            for queue, values in queues.items():
+                _require_own_key(metric.key, name, values)
+                values[name] = _value_of(metric.of_jobs, jobs[jobs["queue"] == queue], metric.key)
+        elif metric.compute is not None:
+            hint = "give it one of the two rules, or make two metrics of it"
+            raise InputError("has both compute= and of_jobs=", where=f"metric {metric.key}", hint=hint)
+
+
+def _require_own_key(key: str, name: str, target: Mapping[str, object]) -> None:
+    if "." in name or name in target:
+        hint = (
+            "give it a key of its own without dots: NAME, or queues.NAME for a rule over each queue's jobs (of_jobs=)"
+        )
+        raise InputError("a rule cannot compute this key", where=f"metric {key}", hint=hint)
+
+
+def _value_of(rule: Callable[[T], float | None], given: T, key: str) -> float | None:
+    try:
+        value = rule(given)
+    except Exception as error:  # any exception of an installed package
+        what = f"its rule fails: {type(error).__name__}: {error}"
+        raise InputError(what, where=f"metric {key}", hint="mend the package that adds it") from error
+    return None if value is None or not math.isfinite(value) else float(value)
 
 
 def _sharing(time_s: Floats, rho: Floats) -> dict[str, float]:

@@ -295,7 +295,7 @@ BLOCK = 16
 
 #: An ended job, for the result.
 ENDED = record(
-    "row",  # its row there
+    "row",  # its row in the result's table of jobs
     "started_ms finished_ms submit_ms",  # its first container, its end and its submission
     "mb_ms vc_ms",  # memory and vcores over time of its containers
     "task_ms tasks_done",  # sum of the times of finished tasks, and their number

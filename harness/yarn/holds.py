@@ -511,13 +511,14 @@ def _amount(of: Resource, unit: str) -> int:
 
 
 def _least(facts: Facts, unit: str, *, now: float | None, one: float, limit: int, need: int) -> float | None:
-    """Return a value of a setting by which a Capacity Scheduler's limit for masters is at least ``need``.
+    """Return a value of a Capacity Scheduler's setting with which its limit for masters is at least ``need``.
 
     The limit is the setting times a base, rounded up to a multiple of the smallest container
     (``AbstractLeafQueue.getUserAMResourceLimitPerPartition``, ``calculateAndGetAMResourceLimitPerPartition``). So the
     limit in force may be nearly one smallest container above that product, and does not grow in proportion. ``one`` is
-    a lower bound of the base from the queue's capacity. A value that is not above the present one is never returned.
-    None: nothing is known that would suffice, or ``need`` is within the limit by now.
+    a lower bound of the limit that the value 1 would give, from the queue's capacity; ``now`` is the present value and
+    ``limit`` the limit in force. The result is always above ``now``. It is None if nothing is known that would suffice,
+    or if ``need`` is within the limit by now.
     """
     if need <= limit:
         return None

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from harness.base.errors import InputError
@@ -31,8 +32,13 @@ def most_held(curves):
     return curves.dominant.sum(axis=1).max(initial=0.0)
 
 
+def longer_than_a_minute(jobs):
+    return (jobs["completion_s"] > 60.0).mean()
+
+
 METRICS = (
     Metric("most_held", "most held at once", "", "higher", 3, 0.01, compute=most_held, in_comparison=True),
+    Metric("queues.long_jobs", "jobs of more than a minute", "", "lower", 3, 0.01, of_jobs=longer_than_a_minute),
 )
 '''
 #: One queue of two uses half of a cluster.
@@ -80,6 +86,8 @@ def test_a_metric_is_one_file(folder: Path) -> None:
     assert "most held at once" in (folder / "runs" / "report.html").read_text()
     found = json.loads(yarnfair(folder, "sql", "select most_held from runs", "runs/fair", "runs/fifo", "--json"))
     assert found["rows"] == [{"most_held": 0.5}] * 2
+    by_queue = json.loads((folder / "runs" / "fair" / "summary.json").read_text())["queues"]
+    assert {queue: values["long_jobs"] for queue, values in by_queue.items()} == {"root.a": 0.0, "root.b": None}
     yarnfair(folder, "baseline", "runs/fair", "-o", "recorded.json", "--json")
     file = folder / "runs" / "fair" / "summary.json"
     file.write_text(file.read_text().replace('"most_held": 0.5', '"most_held": 0.3'))
@@ -87,21 +95,40 @@ def test_a_metric_is_one_file(folder: Path) -> None:
     assert [(one["metric"], one["verdict"]) for one in checked["regressions"]] == [("most_held", "worse")]
 
 
-def computed(monkeypatch: pytest.MonkeyPatch, rule: Any, key: str = "own") -> dict[str, float | None]:
-    monkeypatch.setattr(summary, "metrics", lambda: (Metric(key, "own", "", "higher", 3, compute=rule),))
-    return summary._computed(None, {"makespan_s": 9.0})  # type: ignore[arg-type]
+JOBS = pd.DataFrame({"queue": ["root.a", "root.b", "root.a"], "started_s": [70.0, 5.0, 10.0]})
+
+
+def computed(monkeypatch: pytest.MonkeyPatch, key: str = "own", **rules: Any) -> dict[str, Any]:
+    monkeypatch.setattr(summary, "metrics", lambda: (Metric(key, "own", "", "higher", 3, **rules),))
+    found: dict[str, Any] = {"makespan_s": 9.0, "queues": {"root.a": {"jobs": 2}, "root.b": {"jobs": 1}}}
+    summary._add_computed(found, None, JOBS)  # type: ignore[arg-type]
+    return found
 
 
 def test_a_rule_that_has_no_value_or_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert computed(monkeypatch, lambda _: np.float64(0.25)) == {"own": 0.25}
+    assert computed(monkeypatch, compute=lambda _: np.float64(0.25))["own"] == 0.25
     # JSON has no NaN.
-    assert computed(monkeypatch, lambda _: np.nan) == {"own": None}
-    assert computed(monkeypatch, lambda _: None) == {"own": None}
+    assert computed(monkeypatch, compute=lambda _: np.nan)["own"] is None
+    assert computed(monkeypatch, compute=lambda _: None)["own"] is None
     with pytest.raises(InputError, match="its rule fails: ZeroDivisionError"):
-        computed(monkeypatch, lambda _: 1 / 0)
+        computed(monkeypatch, compute=lambda _: 1 / 0)
     for taken in ("makespan_s", "queues.own"):
         with pytest.raises(InputError, match="cannot compute this key"):
-            computed(monkeypatch, lambda _: 1.0, taken)
+            computed(monkeypatch, taken, compute=lambda _: 1.0)
+
+
+def test_a_rule_over_jobs_is_of_the_run_or_of_each_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    def waited(jobs: pd.DataFrame) -> float:
+        return float((jobs["started_s"] > 60.0).mean())
+
+    assert computed(monkeypatch, of_jobs=waited)["own"] == pytest.approx(1 / 3)
+    of_queues = computed(monkeypatch, "queues.own", of_jobs=waited)["queues"]
+    assert {queue: values["own"] for queue, values in of_queues.items()} == {"root.a": 0.5, "root.b": 0.0}
+    for taken in ("makespan_s", "queues.jobs", "queues.own.deep", "own.deep"):
+        with pytest.raises(InputError, match="cannot compute this key"):
+            computed(monkeypatch, taken, of_jobs=waited)
+    with pytest.raises(InputError, match="has both"):
+        computed(monkeypatch, compute=lambda _: 1.0, of_jobs=waited)
 
 
 def test_other_kinds_of_experiments_keep_their_own_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,7 +59,10 @@ class ClusterUse(Strict):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where cells run: its name in the campaign, the backend, and the cluster (``Target()``: started by us)."""
+    """The place where cells run: its name in the campaign, the backend and the cluster.
+
+    An empty ``Target()`` means that the campaign starts the cluster itself.
+    """
 
     name: str
     kind: str = "sim"

@@ -28,8 +28,8 @@ Progress = Callable[[str], None]
 #: Prefixes of folders: of files still to be restored, and of files that somebody else has changed since.
 _PREFIX, _OVERTAKEN = "given-", "kept-"
 _COPY, _DOCUMENT, _WRITTEN = "before.xml", "given.json", "written"
-#: One process at a time restores what others have left: two would restore a file one after the other, the second over a
-#: new run's file.
+#: Lock under which one process at a time restores files that killed runs have left. A second one would overwrite the
+#: file of a run that began in between.
 _LOCK = ".given.lock"
 #: Folders in use by this process.
 _OPEN: set[str] = set()

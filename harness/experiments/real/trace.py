@@ -157,7 +157,7 @@ def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobL
 
 
 def _held_mb(job: JobRun) -> float | None:
-    """Return what a Spark application's executors held on average, from the ResourceManager's count at its end."""
+    """Return the mean memory (MiB) of a Spark application's executors, from the RM's memory-seconds after its end."""
     status = job.status
     if status is None or not status.final or not status.launched_ms:
         return None

@@ -207,7 +207,7 @@ A = record(
     "active:i waiting:i",  # 1: it is active; 1: it waits for its activation
     "listed:i",  # 1: it counts among its user's applications with asks
     "in_asks:i",  # 1: it is in the leaf's list of applications with asks
-    "stale:i",  # 1: the fair ordering has to look at it; 2: it is not in that list any more
+    "stale:i",  # 1: the fair ordering has to sort it anew; 2: the fair ordering's list does not have it any more
     # its neighbours in the leaf's lists of active ones and of those with asks
     "act_prev:i act_next:i ask_prev:i ask_next:i",
     "wait_prev:i wait_next:i stale_next:i",  # its neighbours in the lists of waiting ones and of those to be looked at

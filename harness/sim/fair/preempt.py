@@ -38,7 +38,11 @@ def _app_of(s: S, c: int) -> int:
 
 @kernel
 def _can_take(s: S, c: int, i: int, considered_mb: int, considered_vcores: int) -> bool:
-    """FSAppAttempt.canContainerBePreempted."""
+    """Return whether an application may lose a container, as FSAppAttempt.canContainerBePreempted does.
+
+    It must still hold at least its fair share after losing this container, those that are marked or wait for their
+    kill, and those of this pass (``considered_mb``, ``considered_vcores``).
+    """
     x, a = s.c[c], s.a[i]
     q = s.q[a.q]
     if q.preemptable == 0 or (x.am == 1 and q.am_preemptable == 0) or x.live == 0 or x.marked == 1:

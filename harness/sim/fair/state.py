@@ -216,7 +216,7 @@ A = record(
     "managed:i am_running:i",  # 1: it has a master; 1: the master's container was granted
     "reservable:i",  # 1: it may reserve a node
     "n_reserved:i n_asks:i",  # nodes that it has reserved; outstanding containers of its asks
-    "dirty:i",  # not 0: the next update recomputes its demand; 2 + the next application of that list
+    "dirty:i",  # 0: its demand is up to date; else the next update recomputes it, and this is 2 + the next such one
     "req_head:i",  # first of the list of its asks
     # its containers, the last of their list, and the buckets of Hadoop's table of them
     "n_live:i live_tail:i live_cap:i",

@@ -29,7 +29,7 @@ class _Waits:
 
 
 def why_stuck(S: Any, tree: QueueTree, order: list[int]) -> str:
-    """Return a text on which queues wait for what."""
+    """Describe which queues wait, and for what."""
     found: list[_Waits] = []
     for queue, index in zip(tree, order, strict=True):
         if queue.leaf and (waits := _of_leaf(S, queue.path, index)):

@@ -451,7 +451,10 @@ def restore(s: S, v: int) -> None:
 
 @kernel
 def invalidate(s: S, leaf: int) -> None:
-    """Invalidate a leaf's starvation cache after a change, and store the times that the cached checks have skipped."""
+    """Invalidate a leaf's starvation cache after a change.
+
+    While the cache was valid, checks did not update `last_at_min_ms` and `last_at_fair_ms`; this does.
+    """
     e, g = s.seat[leaf], s.g[0]
     if e.calm != 0:
         if e.calm > 0:

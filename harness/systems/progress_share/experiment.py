@@ -55,7 +55,7 @@ class RatesVariant(KindVariant):
     configuration: str
 
     def own(self) -> dict[str, Any]:
-        """Return the variant's own settings for the record: the name of its configuration."""
+        """Return what run.json records of this variant besides the common fields: the name of its configuration."""
         return {"configuration": self.configuration}
 
 

@@ -217,7 +217,7 @@ def _offer(user, idle, shown):  # type: ignore[no-untyped-def]
 
 @njit(**kernel_options())
 def _renew(user, offers, scores, idle, shown):  # type: ignore[no-untyped-def]
-    """Return whether a user has an offer. An offer that may have changed (_UNKNOWN) is searched again first."""
+    """Return whether some task of a user fits on a server (its offer); an offer of _UNKNOWN is found first."""
     if offers[user, 0] == _UNKNOWN:
         task, target, score = _offer(user, idle, shown)
         offers[user, 0], offers[user, 1], scores[user] = task, target, score

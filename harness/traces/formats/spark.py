@@ -144,7 +144,7 @@ def _is_log(text: bytes) -> bool:
 def _logs(folder: Path) -> Iterator[EventLog]:
     """Yield the logs of a folder and its subfolders, in order of their names.
 
-    Also possible logs that cannot be read.
+    Files and folders that may be logs but cannot be read are yielded too, with `refused` set.
     """
     waiting = [folder]
     while waiting:

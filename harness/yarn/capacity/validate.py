@@ -407,7 +407,7 @@ class _Check(Check):
         return name.removeprefix(PREFIX)
 
     def _owner(self, key: str) -> str:
-        """Return the existing queue with the longest path to whose settings a property may belong."""
+        """Return the deepest existing queue whose path is a prefix of a property's key; "" if there is none."""
         path = key
         while path:
             path = path.rpartition(".")[0]
