@@ -15,6 +15,7 @@ from harness.predict.playing import BUDGET_S, Player
 from harness.predict.verdict import Band, Figure
 from harness.results.comparison import banded, over_seeds
 from harness.results.phases import each, listed, write_phases
+from harness.results.runs import variant_place
 from harness.results.summary import add_speedups
 from harness.traces.recorded import Trace
 
@@ -44,7 +45,8 @@ def bands_of(
     ended = frozenset(job.job for job in trace.jobs if job.ended_by_itself)
     ended = ended or frozenset(job.job for job in trace.jobs)
     ratio = load_experiment(str(experiment)).spec.actuation.max_ratio
-    seedless = {name: replace(one, name=name) for one in variants for name in [without_seed(one)]}
+    ordered = sorted(variants, key=lambda one: variant_place(one.policy, one.mode, without_seed(one)))
+    seedless = {name: replace(one, name=name) for one in ordered for name in [without_seed(one)]}
     with Player(str(experiment), ended, ratio, processes) as runs:
         runs.first(next(iter(seedless.values())))
         if phases is None:

@@ -449,7 +449,7 @@ def bar_chart(chart: BarChart, ident: str) -> str:
     body = [*frame.y_axis(chart.y_label), *frame.levels(chart.levels)]
     group_width = (WIDTH - LEFT - RIGHT) / max(len(chart.groups), 1)
     bar_width = group_width * 0.84 / max(len(chart.series), 1)
-    room = bar_width >= 4 + 6 * max((len(f"{value:.{chart.digits}f}") for value in present), default=0)
+    room = bar_width >= 4 + 6 * max((len(f"{value:,.{chart.digits}f}") for value in present), default=0)
     words = []
     for g, group in enumerate(chart.groups):
         start = LEFT + g * group_width + group_width * 0.08
@@ -460,8 +460,8 @@ def bar_chart(chart: BarChart, ident: str) -> str:
             zero, top = frame.py(0.0), frame.py(value)
             x = start + k * bar_width
             half = chart.half_width(g, k)
-            text = f"{value:.{chart.digits}f}".replace("-", "\u2212")
-            told = f"{text} \u00b1 {half:.{chart.digits}f}" if half else text
+            text = f"{value:,.{chart.digits}f}".replace("-", "\u2212")
+            told = f"{text} \u00b1 {half:,.{chart.digits}f}" if half else text
             words.append(f"{group}, {name}: {told}")
             body.append(
                 f'<path fill="{COLOURS[chart.shown[k] % len(COLOURS)]}" d="M{x:.1f} {zero:.1f}V{top:.1f}'

@@ -5,14 +5,17 @@ from __future__ import annotations
 import html
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness.cli import main
-from harness.experiments.resolve import Variant
-from harness.predict.playing import simulate_phase
+from harness.experiments.resolve import Variant, load_experiment, variants_of
+from harness.predict.bands import bands_of
+from harness.predict.playing import Player, simulate_phase
 from harness.predict.replay import write_experiment
 from harness.traces.recorded import read_trace
 from tests.predict.loads import contended, job, recording
@@ -52,6 +55,27 @@ def test_each_figure_has_its_band(tmp_path: Path, capsys: pytest.CaptureFixture[
         assert low <= sum(took) / len(took) <= high
 
 
+def test_policies_have_the_order_of_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They had that of the call, the report beside it another one."""
+    experiment = load_experiment("demo")
+    variants = variants_of(experiment, policies=("ltrf@outside", "fifo", "ltrf", "fair"))
+    wanted: list[str] = []
+    trace: Any = SimpleNamespace(jobs=[])
+
+    class Played(Player):
+        def first(self, variant: Variant) -> None:
+            pass
+
+        def play(self, variants: Sequence[Variant], phases: int, says: Any = None) -> list[Any]:
+            wanted.extend(one.name for one in variants)
+            return []
+
+    monkeypatch.setattr("harness.predict.bands.Player", Played)
+    monkeypatch.setattr("harness.predict.bands.load_experiment", lambda _: experiment)
+    assert bands_of(trace, Path("demo"), variants, phases=3) == {}
+    assert wanted == ["fair", "fifo", "ltrf", "ltrf@outside"]
+
+
 def test_it_is_said_in_words_or_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     trace = recording(tmp_path, contended()[:8])
     said = replayed(capsys, str(trace), "--phases", "3", "--out", str(tmp_path / "out"))
@@ -83,7 +107,7 @@ def test_the_report_shows_the_means_and_bands_of_the_table(tmp_path: Path, capsy
         # In the table of completion times and in that of winners and losers; once each, though there are two seeds.
         assert text.count(shown(whole["queues"]["root.steady"]["mean_completion_s"], 1)) == 2
     assert "Means of 2 phases of heartbeats and control (smallest to largest)" in text
-    assert "are of one phase: an example, without a band" in text
+    assert "are of one phase: an example without a band" in text  # commas are left out above
     # A run by itself has them, too; without phases it is as any other run's.
     alone = next(out.glob("fair*")) / "report.html"
     assert "Means of 2 phases" in alone.read_text()

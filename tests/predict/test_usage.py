@@ -183,7 +183,7 @@ def test_the_statement_as_a_page_and_as_parquet(tmp_path: Path) -> None:
     assert re.findall("<h2 [^>]*>(day .)</h2>", text) == ["day 2", "day 1"]
     first = text[text.index(">day 1</h2>") :]
     row = re.findall("<t[dh][^>]*>(.*?)</t[dh]>", first[first.index('<th scope="row">prod') :])[:9]
-    assert row[2:] == ["4.0", "0.0", "2.0", "0.0", "-2.0", "&lt;b&gt; 4.0", "lab.x 1.5, lab.y 0.5"]
+    assert row[2:] == ["4.0", "0.0", "2.0", "0.0", "\u22122.0", "&lt;b&gt; 4.0", "lab.x 1.5, lab.y 0.5"]
 
 
 def test_executors_are_held_from_the_submission_where_no_start_is_known() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.report.curves import Curve, bucket_means, longest_true_s, steps, thin
-from harness.report.svg import log_ticks, nice_ticks, number
+from harness.report.svg import BarChart, bar_chart, log_ticks, nice_ticks, number
 
 values = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=200)
 
@@ -81,3 +81,11 @@ def test_logarithmic_ticks_lie_inside_and_are_few(low: float, ratio: float) -> N
 )
 def test_numbers_on_axes_are_short(value: float, text: str) -> None:
     assert number(value) == text
+
+
+def test_the_values_of_bars_have_the_separators_of_the_axis() -> None:
+    """An axis said 1,500, a bar beside it 1300."""
+    chart = BarChart("completion", "seconds", ["a"], ["now"], [[1299.8]], digits=0, half_widths=[[1000.4]])
+    drawn = bar_chart(chart, "bars")
+    assert "a, now: 1,300 \u00b1 1,000" in drawn
+    assert ">1,300</text>" in drawn
