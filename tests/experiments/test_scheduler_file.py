@@ -253,6 +253,16 @@ def test_queues_of_the_legacy_way_have_their_template(tmp_path: Path) -> None:
     assert {queue.path for queue in read_conf(idle.capacity).queues()} == {"root", "root.research", "root.a"}
 
 
+@pytest.mark.parametrize(("of_parent", "has"), [("33.5", 33.5), ("33.6", 0.0)])
+def test_hadoops_tolerance_is_a_part_of_the_cluster(tmp_path: Path, of_parent: str, has: float) -> None:
+    """``CSQueueUtils.EPSILON`` is 0.001 of the cluster, 0.67 % of a parent of 15 %: 33.5 fits into 33, but not 33.6."""
+    given = {**LEGACY, "root__research__leaf_queue_template__capacity": of_parent}
+    jobs = [job(user, f"root.research.{user}") for user in ("ann", "bob", "cy")]
+    made = read_scheduler_file(written(tmp_path, properties(**given))).settled(jobs)
+    (cy,) = [queue for queue in read_conf(made.capacity).queues() if queue.path == "root.research.cy"]
+    assert 100.0 * cy.capacity == pytest.approx(has)
+
+
 def test_a_parent_of_the_legacy_way_creates_no_more_than_it_may(tmp_path: Path) -> None:
     jobs = [job(user, f"root.research.{user}") for user in ("ann", "bob", "cy")]
     for key, text, why in (

@@ -385,8 +385,8 @@ class _Reader:
         parts = 0.0
         for child in q.children:
             parts = float32(parts + child.capacity)
-        if parts < 1 and self.flag(f"{q.path}.auto-create-child-queue.enabled", False):
-            # Of what the template does not guarantee to the created children, nothing is guaranteed to anybody.
+        if self.flag(f"{q.path}.auto-create-child-queue.enabled", False):
+            # The sum of created children is not checked: it may be less than all, and more by Hadoop's tolerance.
             return
         zero = own != "percent" or self.flag(f"{q.path}.allow-zero-capacity-sum", False)
         if abs(1 - parts) > _PRECISION:

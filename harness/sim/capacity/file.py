@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from harness.sim.setup import SimSetup
 
 _MADE_BY_APPLICATIONS = re.compile(r"(.+)\.auto-queue-creation-v2\.(.+)")
-#: Sums of percentages may exceed 100 by this (``AbstractParentQueue.PRECISION``).
-_SUM_PERCENT = 0.05
+#: So much of the cluster, per cent, a child may need beyond what its parent has left (``CSQueueUtils.EPSILON``).
+_EPSILON_PERCENT = 0.1
 _V1_ENABLED = "auto-create-child-queue.enabled"
 _OF_V1 = re.compile(r"(.+)\.(auto-create-child-queue|leaf-queue-template)\.(.+)")
 #: Properties that have no effect in the simulator: access control, and preemption where it is off.
@@ -224,7 +224,8 @@ def _make_managed(settings: dict[str, str], created: Collection[str]) -> None:
     """Configure the children of the legacy way, in the order of their creation; changes the settings.
 
     As ``GuaranteedOrZeroCapacityOverTimePolicy.getInitialLeafQueueConfiguration``: a child has the template's capacity
-    as long as that much of its parent's is left, and otherwise none. The parent keeps the flag, so that its children
+    as long as that much of its parent's is left, and otherwise none. Hadoop compares parts of the cluster, with a
+    tolerance that is large for a small parent. The parent keeps the flag, so that its children
     need not have all of its capacity, and a controller leaves them alone.
     """
     templates: dict[str, dict[str, str]] = {}
@@ -235,6 +236,8 @@ def _make_managed(settings: dict[str, str], created: Collection[str]) -> None:
             if found[2] == "leaf-queue-template" or found[3] != "enabled":
                 del settings[name]
     left: dict[str, float] = {}
+    tree = queue_tree(_prefixed(settings), source="the file")
+    parts = cluster_parts({path: queue.capacity.entitlement for path, queue in tree.items()}, 100.0)
     for path in created:
         parent, _, name = path.rpartition(".")
         names = [one.strip() for one in settings.get(f"{parent}.queues", "").split(",") if one.strip()]
@@ -244,7 +247,7 @@ def _make_managed(settings: dict[str, str], created: Collection[str]) -> None:
         capacity = read_capacity(settings.get(f"{path}.capacity", "0"), f"{parent}.leaf-queue-template.capacity")
         if capacity.mode == "percent":
             rest = left.get(parent, 100.0)
-            if capacity.value > rest + _SUM_PERCENT:
+            if capacity.value > rest + 100.0 * _EPSILON_PERCENT / max(parts[parent], _EPSILON_PERCENT):
                 settings[f"{path}.capacity"] = "0"
             else:
                 left[parent] = rest - capacity.value
