@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from harness.base.errors import InputError
+from harness.base.words import counted
 from harness.clusters.backends import backend_class
 from harness.clusters.base import Finding
 from harness.clusters.daemons import SCHEDULERS, port_taken
@@ -46,6 +47,8 @@ DISK_LIMIT_PERCENT = 90.0
 SKEW_LIMIT_S = 2.0
 #: The memory of a JVM besides its heap, as measured.
 _JVM_EXTRA_MB = 130
+#: So many queues with too little room for ApplicationMasters have a finding of their own; one more names the others.
+_MOST_NARROW = 10
 QUICK = HttpOptions(connect_timeout_s=2, read_timeout_s=10, deadline_s=12, attempts=1)
 
 
@@ -206,7 +209,7 @@ def _am_shares(wanted: Wanted, capacity: Resource, data: bytes, allocations: Con
             narrow.append((queue.path, limit, share))
     if not narrow:
         yield Finding("am-share", "fine", f"every queue can run two applications with ApplicationMasters of {am_mb} MB")
-    for path, limit, share in narrow[:10]:
+    for path, limit, share in narrow[:_MOST_NARROW]:
         many = "no application" if limit < am_mb else "no second application"
         yield Finding(
             "am-share",
@@ -214,6 +217,14 @@ def _am_shares(wanted: Wanted, capacity: Resource, data: bytes, allocations: Con
             f"with all queues busy {path} starts {many}: ApplicationMasters may take {limit:.0f} MB of its {share} MB, "
             f"one takes {am_mb} MB",
             "raise maxAMShare or queueMaxAMShareDefault in the allocation file, its weight, or the nodes' memory",
+        )
+    if more := [path for path, _, _ in narrow[_MOST_NARROW:]]:
+        yield Finding(
+            "am-share",
+            "problem",
+            f"{counted(len(more), 'queue')} more {'has' if len(more) == 1 else 'have'} room for at most one "
+            f"ApplicationMaster each, with all queues busy: {', '.join(more)}",
+            "as for the others",
         )
 
 

@@ -163,6 +163,17 @@ def test_an_am_share_too_small_for_a_second_application(
     assert said is None or said in about[0]
 
 
+def test_every_queue_with_too_little_room_is_named(tmp_path: Path) -> None:
+    """The eleventh and all after it were left out in silence."""
+    names = [f"q{at:02}" for at in range(13)]
+    file = tmp_path / "f.xml"
+    queues = "".join(f'<queue name="{name}"/>' for name in names)
+    file.write_text(f"<allocations>{queues}</allocations>")
+    found = [one for one in problems(doctor.examine_settings(WANTED, file)) if one.check == "am-share"]
+    assert all(any(f"root.{name}" in one.what for one in found) for name in names)
+    assert "3 queues more have room for at most one ApplicationMaster each" in found[-1].what
+
+
 def test_a_broken_allocation_file(tmp_path: Path) -> None:
     (tmp_path / "f.xml").write_text("<allocations><queue")
     (found,) = problems(doctor.examine_settings(WANTED, tmp_path / "f.xml"))

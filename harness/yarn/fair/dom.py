@@ -146,11 +146,17 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
         raise InputError(
             f"not well-formed XML: {expat.ErrorString(error.code)}",
             where=f"{source}:{error.lineno}",
-            hint="mend the XML there",
+            hint="mend the XML there" if _begins_as_xml(document) else "give a scheduler's file: this one is no XML",
         ) from error
     except (UnicodeError, LookupError, ValueError) as error:
         raise InputError(f"the text cannot be decoded: {error}", where=source, hint="save the file as UTF-8") from error
     return roots[0]
+
+
+def _begins_as_xml(document: str | bytes) -> bool:
+    """Return whether the first character is that of markup, in any encoding."""
+    first = document[:64].encode("utf-8", "replace") if isinstance(document, str) else document[:64]
+    return first.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<")
 
 
 def _multibyte(document: str | bytes) -> str | None:

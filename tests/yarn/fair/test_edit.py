@@ -83,7 +83,9 @@ def test_a_root_queue() -> None:
         (FILE, {"root.nope": Change(weight=2)}, "queue root.nope is not in the file"),
         (FILE, {"root.a": Change(weight=0)}, "is not between"),
         (FILE, {"root.a": Change(weight=float("nan"))}, "is not between"),
-        (b"<allocations>", {"root.a": Change(weight=2)}, "not well-formed"),
+        (b"<allocations>", {"root.a": Change(weight=2)}, "not well-formed XML.*mend the XML there"),
+        (b"experiment: demo\n", {"root.a": Change(weight=2)}, "not well-formed XML.*this one is no XML"),
+        (b"", {"root.a": Change(weight=2)}, "not well-formed XML.*this one is no XML"),
         ('<allocations><queue name="a"/></allocations>'.encode("utf-16"), {"root.a": Change(weight=2)}, "UTF-8"),
     ],
 )
