@@ -87,7 +87,10 @@ ONCE = (
     "tests/fuzz/test_planted.py",
     "tests/house/",
     "tests/oracle/",
+    "tests/predict/",
+    "tests/sim/",
     "tests/studies/",
+    "tests/systems/",
 )
 
 # A shell that starts this in the background has interrupts ignored, and all that is started from here would inherit it.

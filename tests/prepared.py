@@ -1,10 +1,13 @@
 """``python -m tests.prepared``: compiles once what is no part of the engine but tests of several workers call.
 
-numba's folder has no lock: workers that come to it at the same time would each compile it.
+numba's folder has no lock: workers that come to it at the same time would each compile it. Likewise each of them would
+rewrite the assertions of all test files, which takes most of the time that a first collection takes.
 """
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from fractions import Fraction
 
 import numpy as np
@@ -18,6 +21,16 @@ from harness.systems.qknober.simulator import VectorLoad, simulate
 
 
 def main() -> None:
+    # What pytest finds wrong here, it says when the tests run.
+    collect = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", "tests"]
+    collected = subprocess.Popen(collect, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    try:
+        _compile()
+    finally:
+        collected.wait()
+
+
+def _compile() -> None:
     # After the simulator, which says where compiled code is kept.
     from harness.systems.mrorder.ordering.search import optimal
 
