@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,12 @@ def test_a_long_name_is_whole_and_has_a_line_of_its_own(tmp_path: Path, capsys: 
     (tmp_path / "small.yaml").write_text(RATES.replace("[fair, progress-share]", f"[fair, {policy}]"))
     code, out, _ = call(capsys, "run", str(tmp_path / "small.yaml"), "--out", str(tmp_path / "runs"), "--no-report")
     lines = out.splitlines()
-    own = [line.split() for line in lines if line.startswith("two,progress-share,guarantee=True ")]
-    # The whole run, then each measure of the two jobs: never cut, with all its figures.
+    whole = [line for line in lines if line.startswith("two,progress-share,guarantee=True ")]
+    own = [re.sub(r"\s±\s*\S+", "", line).split() for line in whole]
+    # The whole run, then each measure of the two jobs: never cut, with all its figures (and their intervals).
     assert (code, [len(row) for row in own]) == (0, [4, 3, 3, 3, 3])
     assert all(len(line) <= 80 for line in lines)
+    assert any("±" in line for line in whole)
 
 
 def test_progress_share_is_sooner_where_node_types_differ(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
