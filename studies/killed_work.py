@@ -10,11 +10,13 @@ from outside each 5 s for 50 minutes, on the simulator with Hadoop's preemption.
 from __future__ import annotations
 
 import argparse
+import itertools
 import math
 import statistics
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 from studies.preemption_budget import run
 from studies.tables import markdown
@@ -28,21 +30,21 @@ CONTAINERS = 40
 LONGER = (1.0, 2.0)
 
 
-def one(budget_mb_s: float | None, factor: float, seed: int) -> tuple[float, float, float]:
+def one(way: str, budget_mb_s: float, factor: float, seed: int) -> tuple[float, float, float]:
     """Return the sharing loss (s), the killed containers and the work lost (MiB·s) of one run.
 
-    ``budget_mb_s`` None: nobody steers; infinite: as much as the whole cluster would do in a thousand years.
+    Parameters
+    ----------
+    way
+        One of `studies.preemption_budget.WAYS`.
+    budget_mb_s
+        The budget of killed work an hour; infinite: more than this cluster does in a thousand years.
+    factor
+        How much longer tasks are than 20 s.
+    seed
+        The load's seed.
     """
-    if budget_mb_s is None:
-        found = run("left", factor, seed, containers=CONTAINERS)
-    else:
-        found = run(STEERED, factor, seed, containers=CONTAINERS, budget_mb_s=min(budget_mb_s, 1e15))
-    return found["loss"], found["containers"], found["memory_mb_s"]
-
-
-def accepted(factor: float, seed: int) -> tuple[float, float, float]:
-    """Return the same with `accept: [preemption]`: the shares are the policy's."""
-    found = run("freely", factor, seed, containers=CONTAINERS)
+    found = run(way, factor, seed, containers=CONTAINERS, budget_mb_s=min(budget_mb_s, 1e15))
     return found["loss"], found["containers"], found["memory_mb_s"]
 
 
@@ -64,16 +66,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--budgets", default=",".join(map(str, BUDGETS)))
     asked = parser.parse_args(arguments)
     seeds, rows = range(1, asked.seeds + 1), []
-    budgets: list[float | None] = [None, *map(float, asked.budgets.split(","))]
+    steered = [
+        ("unlimited" if budget == math.inf else f"{budget / 1e6:g}", STEERED, budget)
+        for budget in map(float, asked.budgets.split(","))
+    ]
+    compared = [("left alone", "left", 0.0), *steered, ("`accept: [preemption]`", "freely", 0.0)]
     with ProcessPoolExecutor(2) as pool:
-        for factor in LONGER:
-            for budget in budgets:
-                name = "left alone" if budget is None else "unlimited" if budget == math.inf else f"{budget / 1e6:g}"
-                found = list(pool.map(one, [budget] * len(seeds), [factor] * len(seeds), seeds))
-                rows.append(_row(factor, name, found))
-                print(rows[-1], file=sys.stderr, flush=True)
-            found = list(pool.map(accepted, [factor] * len(seeds), seeds))
-            rows.append(_row(factor, "`accept: [preemption]`", found))
+        for factor, (name, way, budget) in itertools.product(LONGER, compared):
+            rows.append(_row(factor, name, list(pool.map(partial(one, way, budget, factor), seeds))))
             print(rows[-1], file=sys.stderr, flush=True)
     head = ("tasks", "budget, million MiB·s an hour", "sharing loss", "killed containers", "work lost, million MiB·s")
     print(markdown(head, rows))

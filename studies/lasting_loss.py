@@ -24,7 +24,6 @@ from typing import Any
 
 from harness.base.files import read_json, write_text
 from harness.experiments.resolve import load_experiment
-from harness.report.gallery.spread import spread as over_runs
 from studies.lasting_loss_points import (
     CHECKS,
     FIGURE_7,
@@ -35,7 +34,7 @@ from studies.lasting_loss_points import (
     rank,
     spread,
 )
-from studies.ltyarn_points import DIGITS, LEAVES, Point, most_speedup
+from studies.ltyarn_points import DIGITS, Point, most_speedup, over_runs
 from studies.result import write
 
 #: The map: how long Facebook's and Purdue's tasks hold containers, against how long the tasks of TPC-H and Spark take,
@@ -134,16 +133,8 @@ def _short(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "checks": _counts(runs),
     }
     for policy in ("fair", "ltyarn"):
-        own = [run[policy] for run in runs]
-        figures[policy] = {
-            "sharing_loss": over_runs([one["sharing_loss"] for one in own]),
-            "last_loss_s": over_runs([one["last_loss_s"] for one in own]),
-            "lasts": over_runs([one["last_loss_s"] / one["makespan_s"] for one in own]),
-            **{
-                key: {leaf: over_runs([one[key][leaf] for one in own]) for leaf in LEAVES}
-                for key in ("fairness_degree", "speedup")
-            },
-        }
+        figures[policy] = over_runs([run[policy] for run in runs])
+        del figures[policy]["makespan_s"]  # the record has the loss's end as a part of it
     return figures
 
 

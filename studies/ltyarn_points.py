@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from harness.experiments.resolve import LoadedExperiment, Variant, jobs_of
 from harness.experiments.simulated import setup_of
 from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
+from harness.report.gallery.spread import spread
 from harness.results.metrics import fairness_degree, last_loss_s, sharing_benefit_and_loss, time_mean, until
 from harness.sim.setup import SimResult, SimSetup
 from harness.yarn.fair.parse import parse_allocations
@@ -29,7 +30,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "ltyarn": {"quantum_s": 20.0, "adaptive_quantum": True},
 }
 DIGITS = 4
-#: A run that has not ended by then is none (seconds of virtual time).
+#: Time limit of a run (seconds of virtual time); a run that reaches it has no figures.
 _LONGEST_S = 200_000.0
 #: The experiment's own values, which a point changes.
 _FACEBOOK_MAP_S, _FACEBOOK_REDUCE_S = 10.5, 24.0
@@ -53,8 +54,7 @@ class Point:
     ``purdue_split_mb`` (a map takes in proportion); ``purdue_reduces`` of a job; ``tpch_small_s`` of stages of one or
     two tasks; ``others_start_s`` of the other three queues; ``quantum_s``, LTYARN's Q_0; ``spark_order`` (``turns``,
     ``k-means`` or ``ALS`` first); ``reservation_multiple`` (from which multiple of the increment on Hadoop reserves
-    nodes); ``am_share`` (maxAMShare; -1: none); ``headroom`` (see
-    MapReduceMaster); ``hadoop`` (see SimSetup).
+    nodes); ``am_share`` (maxAMShare; -1: none); ``headroom`` (see MapReduceMaster); ``hadoop`` (see SimSetup).
     """
 
     facebook_tasks: float = 1.0
@@ -216,7 +216,7 @@ def setup_at(experiment: LoadedExperiment, point: Point, seed: int, policy: str)
 
 
 def figures_of(result: SimResult, capacity_mb: float) -> dict[str, Any]:
-    """A finished run's figures, without its speed-ups; ``whole_s`` and ``mean_job_s`` are what these are ratios of."""
+    """Return a finished run's figures; speed-ups are ratios of two runs' ``whole_s``, or of their ``mean_job_s``."""
     samples, end_s = result.samples, result.makespan_s
     count = until(samples.time_s, end_s)
     columns = [samples.queues.index(f"root.{leaf}") for leaf in LEAVES]
@@ -253,7 +253,10 @@ def figures_of(result: SimResult, capacity_mb: float) -> dict[str, Any]:
 
 
 def figures_at(experiment: LoadedExperiment, point: Point, seed: int) -> dict[str, dict[str, Any] | None]:
-    """Each policy's figures at a point, with ``speedup`` where static partitioning ended; None: a run did not end."""
+    """Return the figures of each policy's run at a point; None for a run that reached the time limit.
+
+    They include ``speedup`` (over static partitioning, whole workload) if the run under static partitioning ended.
+    """
     found: dict[str, dict[str, Any] | None] = {}
     for name in POLICIES:
         setup = setup_at(experiment, point, seed, name)
@@ -266,6 +269,18 @@ def figures_at(experiment: LoadedExperiment, point: Point, seed: int) -> dict[st
                 leaf: round(static["whole_s"][leaf] / whole_s, DIGITS) for leaf, whole_s in own["whole_s"].items()
             }
     return found
+
+
+def over_runs(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the spreads of one policy's figures over runs; ``speedup`` only if every run has it."""
+    figures: dict[str, Any] = {
+        **{name: spread([run[name] for run in runs]) for name in ("sharing_loss", "last_loss_s", "makespan_s")},
+        "lasts": spread([run["last_loss_s"] / run["makespan_s"] for run in runs]),
+    }
+    for name in ("fairness_degree", "speedup"):
+        if all(name in run for run in runs):
+            figures[name] = {leaf: spread([run[name][leaf] for run in runs]) for leaf in LEAVES}
+    return figures
 
 
 def most_speedup(fair: Mapping[str, Any], static: Mapping[str, Any], leaf: str) -> float:

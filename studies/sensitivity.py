@@ -13,7 +13,7 @@ from typing import Any
 
 from harness.experiments.resolve import load_experiment
 from harness.report.gallery.spread import mean_of, spread
-from studies.ltyarn_points import LEAVES, Point, figures_at
+from studies.ltyarn_points import LEAVES, Point, figures_at, over_runs
 from studies.result import main_of
 from studies.seeds import shown
 from studies.tables import Values, markdown
@@ -84,15 +84,7 @@ def over_seeds(point: Point, seeds: Sequence[int] = SEEDS) -> dict[str, Any]:
         if any(one is None for one in own):
             raise ValueError(f"{point}: a run of {policy} did not end")
         found = [one for one in own if one is not None]
-        values[policy] = {
-            "sharing_loss": spread([one["sharing_loss"] for one in found]),
-            "last_loss_s": spread([one["last_loss_s"] for one in found]),
-            "lasts": spread([one["last_loss_s"] / one["makespan_s"] for one in found]),
-            "makespan_s": spread([one["makespan_s"] for one in found]),
-            "fairness_degree": {leaf: spread([one["fairness_degree"][leaf] for one in found]) for leaf in LEAVES},
-        }
-        if all("speedup" in one for one in found):
-            values[policy]["speedup"] = {leaf: spread([one["speedup"][leaf] for one in found]) for leaf in LEAVES}
+        values[policy] = over_runs(found)
     ended = [{name: one for name, one in run.items() if one is not None} for run in runs]
     values["ltyarn_over_fair"] = {
         leaf: spread([one["fair"]["whole_s"][leaf] / one["ltyarn"]["whole_s"][leaf] for one in ended])

@@ -5,6 +5,7 @@ A backend is a subclass in its own file, with a line in harness.clusters.backend
 
 from __future__ import annotations
 
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -41,7 +42,8 @@ class Finding:
     @property
     def shortened(self) -> bool:
         """Whether the text leaves out some of the queues."""
-        return any(queue not in self.what for queue in self.queues)
+        named = set(re.split(r"[\s,;:()]+", self.what))
+        return not named.issuperset(self.queues)
 
 
 class Cluster(ABC):

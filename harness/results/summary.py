@@ -158,40 +158,34 @@ def _add_computed(summary: dict[str, Any], curves: Curves, jobs: pd.DataFrame) -
     A value that is no finite number is stored as None. Raises InputError for a rule that fails, and for a key that the
     summary has already or whose place the rule cannot fill.
     """
-    queues = summary["queues"]
     for metric in metrics():
-        if metric.compute is not None and metric.of_jobs is None:
-            _require_own_key(metric.key, metric.key, summary)
-            summary[metric.key] = _value_of(metric.compute, curves, metric.key)
-        elif metric.of_jobs is not None and metric.compute is None:
-            name = metric.key.removeprefix("queues.")
-            if name == metric.key:
-                _require_own_key(metric.key, name, summary)
-                summary[name] = _value_of(metric.of_jobs, jobs, metric.key)
-                continue
-            for queue, values in queues.items():
-                _require_own_key(metric.key, name, values)
-                values[name] = _value_of(metric.of_jobs, jobs[jobs["queue"] == queue], metric.key)
-        elif metric.compute is not None:
+        if metric.compute is not None and metric.of_jobs is not None:
             hint = "give it one of the two rules, or make two metrics of it"
             raise InputError("has both compute= and of_jobs=", where=f"metric {metric.key}", hint=hint)
+        if metric.compute is not None:
+            _add_value(summary, metric.key, metric.key, metric.compute, curves)
+        elif metric.of_jobs is not None and metric.key.startswith("queues."):
+            for queue, values in summary["queues"].items():
+                name = metric.key.removeprefix("queues.")
+                _add_value(values, name, metric.key, metric.of_jobs, jobs[jobs["queue"] == queue])
+        elif metric.of_jobs is not None:
+            _add_value(summary, metric.key, metric.key, metric.of_jobs, jobs)
 
 
-def _require_own_key(key: str, name: str, target: Mapping[str, object]) -> None:
+def _add_value(target: dict[str, Any], name: str, key: str, rule: Callable[[T], float | None], given: T) -> None:
+    """Store the value of a metric's rule under a name, which must be new and without dots."""
+    where = f"metric {key}"
     if "." in name or name in target:
         hint = (
             "give it a key of its own without dots: NAME, or queues.NAME for a rule over each queue's jobs (of_jobs=)"
         )
-        raise InputError("a rule cannot compute this key", where=f"metric {key}", hint=hint)
-
-
-def _value_of(rule: Callable[[T], float | None], given: T, key: str) -> float | None:
+        raise InputError("a rule cannot compute this key", where=where, hint=hint)
     try:
         value = rule(given)
     except Exception as error:  # any exception of an installed package
         what = f"its rule fails: {type(error).__name__}: {error}"
-        raise InputError(what, where=f"metric {key}", hint="mend the package that adds it") from error
-    return None if value is None or not math.isfinite(value) else float(value)
+        raise InputError(what, where=where, hint="mend the package that adds it") from error
+    target[name] = None if value is None or not math.isfinite(value) else float(value)
 
 
 def _sharing(time_s: Floats, rho: Floats) -> dict[str, float]:

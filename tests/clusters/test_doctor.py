@@ -163,6 +163,12 @@ def test_an_am_share_too_small_for_a_second_application(
     assert said is None or said in about[0]
 
 
+def test_a_queue_whose_path_begins_another_ones_is_not_taken_for_named() -> None:
+    named = "too small in root.q10, root.q11: raise it"
+    assert not Finding("maximum", "note", named, queues=("root.q10", "root.q11")).shortened
+    assert Finding("maximum", "note", named, queues=("root.q1", "root.q10", "root.q11")).shortened
+
+
 def test_every_queue_with_too_little_room_is_named(tmp_path: Path) -> None:
     """The eleventh and all after it were left out in silence."""
     names = [f"q{at:02}" for at in range(13)]

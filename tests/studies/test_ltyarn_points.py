@@ -85,16 +85,17 @@ def test_vcores_never_limit_small_containers() -> None:
 
 
 def test_a_points_figures_are_those_of_the_experiment() -> None:
-    """The record of `yarnfair run ltyarn` has the same figures for its first seed, in its spreads."""
+    """Figures of seed 1 lie within the range that the record of `yarnfair run ltyarn` has over its ten seeds."""
     record = json.loads((ROOT / "docs" / "records" / "ltyarn.json").read_text(encoding="utf-8"))["values"]["variants"]
     found = figures_at(load_experiment("ltyarn"), Point(), 1)
     for policy in ("fair", "ltyarn"):
         figures = found[policy]
         assert figures is not None
-        for name in ("sharing_loss", "makespan_s"):
+        # Rounded to four decimal digits, and to one.
+        for name, step in (("sharing_loss", 1e-4), ("makespan_s", 0.1)):
             own = figures[name]
             kept = record[policy][name]
-            assert kept["min"] - 0.1 <= own <= kept["max"] + 0.1
+            assert kept["min"] - step <= own <= kept["max"] + step
         kept = record[policy]["queues"]["root.Facebook"]["workload_speedup_over_static"]
         assert kept["min"] - 1e-3 <= figures["speedup"]["Facebook"] <= kept["max"] + 1e-3
 

@@ -153,8 +153,7 @@ class CapacityFile(SchedulerFile):
             if path.rpartition(".")[0] in managed:
                 continue
             above, _, name = path.rpartition(".")
-            names = [one.strip() for one in settings.get(f"{above}.queues", "").split(",") if one.strip()]
-            settings[f"{above}.queues"] = ",".join([*names, name])
+            settings[f"{above}.queues"] = ",".join([*_children(settings, above), name])
             settings[f"{path}.capacity"] = "1w"
             for kind in ("template.", "parent-template." if path in parents else "leaf-template."):
                 for said in (_wildcard(templates, above), templates.get(above, {})):
@@ -173,7 +172,7 @@ class CapacityFile(SchedulerFile):
         """Return what a user has to know before the run."""
         found = SchedulerFile.lines(self)
         for parent in _managing(self.capacity):
-            names = [name.strip() for name in self.capacity.get(f"{parent}.queues", "").split(",") if name.strip()]
+            names = _children(self.capacity, parent)
             without = [name for name in names if self.capacity.get(f"{parent}.{name}.capacity") == "0"]
             if without:
                 listed = ", ".join(without[:6]) + (f" and {len(without) - 6} more" if len(without) > 6 else "")
@@ -201,6 +200,11 @@ class CapacityFile(SchedulerFile):
         return replace(setup, allocations=_names(values, source), capacity=settings)
 
 
+def _children(settings: Mapping[str, str], parent: str) -> list[str]:
+    """Return the names of the children that a queue's ``queues`` property lists."""
+    return [name.strip() for name in settings.get(f"{parent}.queues", "").split(",") if name.strip()]
+
+
 def _creating(settings: Mapping[str, str]) -> frozenset[str]:
     """Return the queues that create queues for applications and accept no applications themselves."""
     flag = "auto-queue-creation-v2.enabled"
@@ -221,12 +225,12 @@ def _managing(settings: Mapping[str, str]) -> frozenset[str]:
 
 
 def _make_managed(settings: dict[str, str], created: Collection[str]) -> None:
-    """Configure the children of the legacy way, in the order of their creation; changes the settings.
+    """Configure the children of parents in the legacy mode, in the order of their creation; changes the settings.
 
-    As ``GuaranteedOrZeroCapacityOverTimePolicy.getInitialLeafQueueConfiguration``: a child has the template's capacity
-    as long as that much of its parent's is left, and otherwise none. Hadoop compares parts of the cluster, with a
-    tolerance that is large for a small parent. The parent keeps the flag, so that its children
-    need not have all of its capacity, and a controller leaves them alone.
+    As in ``GuaranteedOrZeroCapacityOverTimePolicy.getInitialLeafQueueConfiguration``, a child has the template's
+    capacity as long as its parent has that much left, and otherwise none. Hadoop compares fractions of the cluster, so
+    its tolerance is large for a small parent. The parent keeps its property ``auto-create-child-queue.enabled``:
+    capacities of its children may then add up to less than 100 %, and a controller does not write them.
     """
     templates: dict[str, dict[str, str]] = {}
     for name, text in list(settings.items()):
@@ -240,8 +244,7 @@ def _make_managed(settings: dict[str, str], created: Collection[str]) -> None:
     parts = cluster_parts({path: queue.capacity.entitlement for path, queue in tree.items()}, 100.0)
     for path in created:
         parent, _, name = path.rpartition(".")
-        names = [one.strip() for one in settings.get(f"{parent}.queues", "").split(",") if one.strip()]
-        settings[f"{parent}.queues"] = ",".join([*names, name])
+        settings[f"{parent}.queues"] = ",".join([*_children(settings, parent), name])
         for key, text in templates.get(parent, {}).items():
             settings[f"{path}.{key}"] = text
         capacity = read_capacity(settings.get(f"{path}.capacity", "0"), f"{parent}.leaf-queue-template.capacity")
