@@ -243,27 +243,27 @@ def announce_with(announce: Callable[[str], None]) -> None:
 
 
 def announce_by_default() -> None:
-    """Tell the user on standard error, unless a function is set: for programs other than the command."""
+    """Announce compilations on standard error unless `announce_with` was called; used by Python programs."""
     if not _announce:
         announce_with(lambda text: print(text, file=sys.stderr, flush=True))
 
 
 def somebody_listens() -> bool:
-    """Return whether the user would hear of a compilation (`announce_with`); not in worker processes."""
+    """Return whether compilations are announced in this process (`announce_with`); in workers they are not."""
     return bool(_announce)
 
 
-#: Seconds that this process has compiled, or waited for another one that did.
+#: Durations (seconds) of the compilations of this process, and of its waits for those of other processes.
 _waited: list[float] = []
 
 
 def count_waiting(seconds: float) -> None:
-    """Add a time that this process has compiled, or waited for another one that did."""
+    """Record how long this process has compiled, or has waited for the compilation of another one (seconds)."""
     _waited.append(seconds)
 
 
 def waited_s() -> float:
-    """Return how long this process has compiled so far, or waited for another one that did (seconds)."""
+    """Return the total time that this process has compiled or waited for a compilation so far (seconds)."""
     return sum(_waited)
 
 

@@ -79,10 +79,10 @@ class KilledWork:
         return sum(amount for _, amount in self._losses)
 
     def spare(self, snapshot: Snapshot) -> float:
-        """Return the fraction of the cluster that may be killed with the rest of the budget.
+        """Return the fraction of the cluster whose containers may be killed within the rest of the budget.
 
-        A container that is killed has lost at most its task's whole length so far; the mean length of the tasks that
-        run stands for it. Where no task length is known, an hour does.
+        The work lost with a container is estimated as its memory times the mean task length of its queue, or times an
+        hour where that length is unknown. Containers that have run for longer than a task, such as masters, lose more.
         """
         left = self.budget_mb_s - self.lost_mb_s(snapshot.time_s)
         if left <= 0 or self.budget_mb_s <= 0:

@@ -281,12 +281,13 @@ def _exposed(
     one: float,
     spare: float,
 ) -> float:
-    """Add to what ends of each queue's use by itself what may be killed of it; return what is left of ``spare``.
+    """Divide ``spare`` among the leaves that the plan puts below their use; return the part that no leaf needs.
 
     Parameters
     ----------
     ending
-        What ends by itself; changed for leaves that the plan puts below what they use, and for all queues above them.
+        By queue, the part of the cluster in containers that end by themselves in time. The part that may be killed is
+        added to it, for these leaves and all queues above them.
     planned, due, used
         Fractions of the cluster by the plan, by the entitlements, and in use.
     snapshot

@@ -40,8 +40,9 @@ class Metric:
     #: Computes its value for a whole run on a YARN cluster from the leaves' curves; None: no value. A metric with
     #: neither function is computed by the code that writes the summary.
     compute: Callable[[Curves], float | None] | None = None
-    #: Computes its value from the jobs' table (the columns of jobs.parquet); None: no value. For a key that begins with
-    #: ``queues.`` it is called once a queue, with that queue's jobs. A metric has this function or `compute`, not both.
+    #: Computes its value from a table of jobs (the columns of jobs.parquet); None: no value. It receives all jobs of
+    #: the run. If the key begins with ``queues.``, it is called for each queue, with the jobs of that queue. A metric
+    #: may have this function or `compute`, but not both.
     of_jobs: Callable[[pd.DataFrame], float | None] | None = None
     #: Whether the table of `yarnfair run` has it, too, in the row of this title.
     in_comparison: bool = False

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
-#: Interval at which users are told that the compiler still works (seconds).
+#: Interval between the messages that compilation is still running (seconds).
 EVERY_S = 15.0
 #: A shorter compilation ends without a message (seconds).
 _SHORT_S = 5.0

@@ -56,7 +56,7 @@ def test_each_figure_has_its_band(tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_policies_have_the_order_of_every_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They had that of the call, the report beside it another one."""
+    """A replay's table once listed policies in the order of the command line, unlike its report."""
     experiment = load_experiment("demo")
     variants = variants_of(experiment, policies=("ltrf@outside", "fifo", "ltrf", "fair"))
     wanted: list[str] = []

@@ -31,7 +31,7 @@ def setup_of(cases: Any, **more: Any) -> Any:
 
 
 def test_a_later_queue_waits_for_what_was_promised(cases: Any) -> None:
-    """AppSchedulable.assignContainer: "won't fit here, so reserve", whatever the size and whoever comes later."""
+    """As in AppSchedulable.assignContainer of 2.2, every ask that does not fit reserves the node, whatever its size."""
     present = simulate(setup_of(cases)).jobs["started_s"]
     assert 20.0 <= present[1] < 25.0  # the queue that holds nothing is first
     promised = simulate(setup_of(cases, hadoop="2.2")).jobs["started_s"]

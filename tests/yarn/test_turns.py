@@ -79,7 +79,7 @@ def test_a_capacity_schedulers_masters_start_once_as_many_have_ended_as_must() -
     (hold,) = holds_of_queue(facts, "root.factor")
     found = turn_of_hold(facts, hold, "root.factor")
     assert found.expected_s == 100.0
-    # Ends of another user's applications free nothing of this user's part.
+    # The limit is per user, so applications of another user that end make no room.
     other = with_ends(facts_of("capacity"), "root.factor", 36, user="bob")
     assert turn_of_hold(other, hold, "root.factor").expected_s is None
     assert found.words.startswith("Its turn comes when one of the 2 running applications of root.factor of anna ends")
@@ -120,7 +120,7 @@ def test_two_limits_let_through_what_both_do() -> None:
 
 @pytest.mark.parametrize("kind", ["fair", "capacity"])
 def test_a_look_counts_only_what_has_ended(kind: str) -> None:
-    """The recorded ResourceManager shows live applications whatever is asked for."""
+    """The recorded answers ignore the query's states, so the list of ended applications contains live ones."""
     from harness.yarn.rest import RestClient
 
     with answering(kind) as server:

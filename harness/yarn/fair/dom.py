@@ -154,7 +154,7 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
 
 
 def _begins_as_xml(document: str | bytes) -> bool:
-    """Return whether the first character is that of markup, in any encoding."""
+    """Return whether the document starts with ``<``, after white space and a byte order mark, in any encoding."""
     first = document[:64].encode("utf-8", "replace") if isinstance(document, str) else document[:64]
     return first.lstrip(b"\xef\xbb\xbf\xff\xfe\0 \t\r\n").startswith(b"<")
 
