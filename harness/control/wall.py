@@ -19,13 +19,13 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 from harness.base.errors import YarnfairError
 from harness.base.files import plain
 from harness.control.actuator import Prepared
-from harness.control.changes import Entitled, debts
+from harness.control.changes import Entitled, amount, debts
 from harness.control.clock import SteadyClock
 from harness.control.clocks import Clocks, ClocksDiffer, read_clocks
 from harness.control.core import ControlCore
@@ -475,7 +475,18 @@ class Controller(Tenure[ClientT]):
         open_ = tuple(trap for trap in found if trap.name not in accepted)
         # If preemption is accepted, the policy's shares are not bounded because of it.
         self.core.preemption = preemption_bound(open_)
-        return open_
+        return tuple(self._with_budget(trap) for trap in open_)
+
+    def _with_budget(self, trap: Trap) -> Trap:
+        """Return a trap as it is under this configuration: a budget lets shares move below what queues use."""
+        budget = self.settings.preemption_budget_mb_s
+        if trap.preemption is None or budget <= 0:
+            return trap
+        return replace(
+            trap,
+            what=f"{trap.what.partition(':')[0]}: these move below what queues use while it has killed work of less "
+            f"than {amount(budget, 'memory')} within the last hour (`preemption_budget_mb_s`)",
+        )
 
     # --- writing ---
 

@@ -154,6 +154,19 @@ def test_the_controller_counts_what_applications_have_lost(tmp_path: Path) -> No
     assert read_documents(tmp_path / "ledger.db", ["killed"])["killed"]["seen"] == {"x": 1024 * 1100}
 
 
+@pytest.mark.parametrize("budget", [0.0, 1024.0 * 1000])
+def test_the_note_says_what_the_budget_allows(tmp_path: Path, budget: float) -> None:
+    """With a budget it said that hardly anything is killed for shares that stay near what queues use."""
+    with controlled(preempting(), tmp_path, preemption_budget_mb_s=budget) as controller:
+        (note,) = [alarm.text for alarm in controller.tick().alarms if "preemption" in alarm.text]
+    assert ("hardly anything is killed" in note) == (budget == 0)
+    allowed = (
+        "these move below what queues use while it has killed work of less than 1,000.0 GiB·s within the last hour"
+    )
+    assert (allowed in note) == (budget > 0)
+    assert note.startswith("preemption: preemption is on, and kills running containers by the shares: these ")
+
+
 def test_a_budget_below_zero_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "enforce.yaml"
     for text, right in (("-1", False), (".inf", False), ("2.0e+6", True)):
