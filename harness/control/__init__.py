@@ -1,1 +1,1 @@
-"""The control loop: its pure core (core, events) and its drivers: virtual (simulator), wall (a real RM)."""
+"""The control loop: its core without I/O (core, events), and the drivers virtual (simulator) and wall (a real RM)."""

@@ -25,11 +25,11 @@ from harness.control.values import IsManaged, Nonsense, Values, depart, remember
 from harness.model.plan import ResourceName
 from harness.yarn.files import ConfigStore
 
-#: Parts that every document has; also all that is kept of a removed queue.
+#: Parts that every document has. The entry of a removed queue has them, too.
 _ALWAYS = ("baseline", "ours")
 #: Parts that cover queues regardless of whether they currently exist.
 _KEPT = ("departed", "written", "returned")
-#: Keys of a document whose attribute has another name: ledgers and leases of earlier versions have these keys.
+#: Document key -> attribute, where the names differ. The key is the one that ledgers and leases already contain.
 _FIELDS = {"ours": "managed"}
 
 
@@ -74,7 +74,7 @@ class Prepared:
         return self.before != self.after
 
 
-#: Why a limit that somebody else wrote is not taken for the administrator's.
+#: Reasons in messages why a limit that somebody else wrote is not treated as the administrator's.
 _WRITTEN = "a controller wrote"
 _OF_COPY = (
     "a controller may have written after the copy of the ledger that was restored (to make it yours, write a round "
@@ -92,21 +92,21 @@ def generation_of(value: object) -> int:
 
 
 def _stays(value: object, own: object) -> str:
-    """Describe a value that a controller wrote once, beside which the administrator's own stays in effect."""
+    """Describe a present value that a controller wrote once; the administrator's own value stays the entitlement."""
     return f"{value}, which a controller wrote; {_kept_as(own)} (to change it, name it in `queues`)"
 
 
 def _kept_as(own: object) -> str:
-    """Describe which of the administrator's values counts."""
+    """Describe that the administrator's own value is kept."""
     return "yours stays unset as before" if own is None else f"yours stays {own} as before"
 
 
 @dataclass(slots=True)
 class BaseActuator(ABC):
-    """One file or configuration with its baseline and managed values, as queue -> attribute -> value (None: absent).
+    """A scheduler's configuration with its baseline and managed values, as queue -> attribute -> value (None: absent).
 
-    ``managed`` lists for each attribute the values that the controller may have put there: the one written last and the
-    one about to be written.
+    ``managed`` lists for each attribute the values that the controller may have written: the last value written and the
+    value about to be written.
     """
 
     store: object
@@ -124,11 +124,11 @@ class BaseActuator(ABC):
     #: Number of documents prepared for this store. Of two ledgers, or a ledger and a lease, the one with the higher
     #: generation has the later values.
     generation: int = 0
-    #: Whether the ledger was found to be an older copy, so that values are missing that a controller has written since.
+    #: Whether the ledger is an older copy, so that it lacks the values that a controller has written since.
     from_copy: bool = False
     #: Number of reads that found the document changed by somebody else.
     edits: int = field(default=0, init=False)
-    #: Whether a lease tells this controller what another one writes.
+    #: Whether a lease announces the values that another controller writes.
     leased: bool = field(default=False, init=False)
     #: Reasons why a ResourceManager would refuse the administrator's own document; None: not checked since the last
     #: read.
@@ -147,7 +147,7 @@ class BaseActuator(ABC):
 
     @property
     def creating(self) -> frozenset[str]:
-        """Queues that create queues below them by themselves, whose values stay: none, unless a subclass has some."""
+        """Queues below which Hadoop creates queues by itself; their values are not changed. Empty by default."""
         return frozenset()
 
     def document(self) -> dict[str, Any]:
@@ -173,11 +173,11 @@ class BaseActuator(ABC):
         return actuator
 
     def reopened(self, document: Callable[[str], object]) -> Self:
-        """Return an actuator of the same configuration that goes on from what a ledger has kept (`restored`)."""
+        """Return an actuator of the same configuration, restored from a ledger's documents (see `restored`)."""
         return type(self).restored(self.store, document)
 
     def forget(self) -> None:
-        """Forget which values are managed: the values found by the next read are the administrator's entitlements.
+        """Forget which values are managed: the values that the next read finds are the administrator's entitlements.
 
         Removed queues keep their entries, because they may reappear with a controller's values. Existing queues are
         remembered in ``returned`` for the same reason: somebody may save a file that was opened before the restore.
@@ -191,8 +191,8 @@ class BaseActuator(ABC):
         for name in self.PARTS:
             self._part(name).clear()
         self.from_copy = False
-        # An older copy of the ledger is then recognised by the lock file's generation, even though nothing was prepared
-        # since.
+        # With a higher generation in the lock file, a copy of the ledger from before this call is recognised as older,
+        # even if nothing is prepared afterwards.
         self.generation += 1
         self._refusals = None
         self._look_anew()
@@ -200,9 +200,9 @@ class BaseActuator(ABC):
     def adopt(self, document: Mapping[str, object], *, lives: bool = False) -> None:
         """Take over another controller's document.
 
-        Values in the configuration that the document lists as managed are treated as managed, and its baseline as the
-        administrator's values. A present value that differs from the document belongs to the administrator, unless that
-        controller still ``lives``: a live controller will overwrite the edit.
+        Values in the configuration that the document lists as managed are treated as managed, and the document's
+        baseline as the administrator's values. A present value that differs from the document belongs to the
+        administrator, unless the other controller is still running (``lives``) and will overwrite the edit.
 
         Raises Nonsense for an invalid document, and whatever reading raises; nothing is adopted then.
         """
@@ -225,9 +225,9 @@ class BaseActuator(ABC):
     ) -> None:
         """Remove from an announced document what the present configuration contradicts.
 
-        A present value that the document does not list as managed, nor as written earlier (an older copy of the file
-        has it), belongs to the administrator. Queues that are absent keep their entries, because they may reappear
-        unchanged.
+        A present value belongs to the administrator if the document lists it neither as managed nor as written earlier
+        (an older copy of the file would contain such a value). Queues that are absent keep their entries, because they
+        may reappear unchanged.
         """
         baseline, managed = announced["baseline"], announced["ours"]
         written = announced.get("written", self.written)
@@ -246,13 +246,13 @@ class BaseActuator(ABC):
                 baseline[path][self.SHARE] = stands[path][self.SHARE]
 
     def _stands_and_managed(self) -> tuple[dict[str, Values], IsManaged]:
-        """Return the present values and a function that recognises a managed one, both from one read."""
+        """Return the present values and a predicate that recognises managed values, both from one read."""
         return self._stands(), lambda _, value, values: value in values
 
     @property
     @abstractmethod
     def beside(self) -> ConfigStore | None:
-        """The store beside which the lease is kept; None if there is no lease."""
+        """The store beside which the lease file is kept; None if this actuator has no lease."""
 
     def lease(
         self, identity: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
@@ -329,7 +329,9 @@ class BaseActuator(ABC):
         """Merge other people's edits of managed attributes into the known state, and return the edits.
 
         ``stands`` holds the present values. A share that an administrator wrote becomes the queue's entitlement. A
-        changed limit becomes the administrator's wish, no matter who wrote it.
+        changed limit becomes the administrator's value unless a controller is known to have written it.
+        ``words_lost``: another controller wrote the configuration and its announced document is lost. Changed values of
+        managed attributes are then reported but not taken over.
         """
         found = []
         older = self._older_groups(stands)
@@ -352,7 +354,7 @@ class BaseActuator(ABC):
             for attribute, values in list(managed.items()):
                 value = present[attribute]
                 if value in values:
-                    # Of the value written last and the one about to be written, this one is in the file.
+                    # Keep the one of the managed values that is present in the file.
                     others = [other for other in values if other not in (value, known.get(attribute))]
                     remember_written(self.written, self._written_as(path, attribute), others)
                     values[:] = [value]
@@ -421,8 +423,8 @@ class BaseActuator(ABC):
     def _changed_by_hand(self, groups: Mapping[str, Mapping[str, object]], stands: Mapping[str, Values]) -> set[str]:
         """Return the parents of the sibling groups whose unknown shares a person has written.
 
-        If any of them looks computed, another controller has written all of the group. ``groups``: parent -> queue ->
-        unknown share.
+        If any share of a group looks computed, another controller has written the whole group. ``groups``: parent ->
+        queue -> unknown share.
         """
         return {parent for parent, changed in groups.items() if all(self._by_hand(share) for share in changed.values())}
 
@@ -465,7 +467,7 @@ class BaseActuator(ABC):
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
         """Describe why a ResourceManager would refuse the prepared document.
 
-        What it would refuse in the administrator's document, too, is left out.
+        Reasons that also apply to the administrator's own document are left out.
         """
 
     def _restored(self, stands: Mapping[str, Values]) -> dict[str, Values]:
@@ -514,7 +516,7 @@ class BaseActuator(ABC):
         return value
 
     def _forget(self, path: str) -> dict[str, Any]:
-        """Drop all that is known of a queue, and return it."""
+        """Remove a queue's entries from all parts and return them."""
         return {name: self._part(name).pop(path, {}) for name in self.PARTS}
 
     def _reclaim(self, path: str, present: Mapping[str, object]) -> list[Drift]:
@@ -576,9 +578,9 @@ class BaseActuator(ABC):
         return edits
 
     def _models(self, left: Sequence[str], *, beside: Collection[str]) -> Models:
-        """Return what is known of all queues for which a controller has written a share.
+        """Return the known values of all queues for which a controller has written a share.
 
-        Queues in ``left`` come first.
+        Queues in ``left``, the ones just removed, come first. ``beside``: parents with managed or with new children.
         """
         here = {path: {"baseline": self.baseline.get(path, {}), "ours": kept} for path, kept in self.managed.items()}
         all_known = {**{path: self.departed[path] for path in left}, **self.returned, **self.departed, **here}
@@ -589,7 +591,7 @@ class BaseActuator(ABC):
         )
 
     def _wrote_for(self, models: Mapping[str, Mapping[str, Any]]) -> dict[Any, dict[str, bool]]:
-        """Return share -> queue -> whether it was the last share that a controller wrote for this queue."""
+        """Return share -> queue -> whether that share was the last that a controller wrote for the queue."""
         wrote: dict[Any, dict[str, bool]] = {}
         for path, kept in models.items():
             for shares, last in ((self.written.get(path, []), False), (kept.get("ours", {}).get(self.SHARE, []), True)):
@@ -636,7 +638,7 @@ class BaseActuator(ABC):
         return {}
 
     def _texts_back(self, path: str) -> None:
-        """Restore the administrator's original texts of a queue from the time of the restore."""
+        """Restore the administrator's original texts of a queue from its entry in `returned`."""
         self._texts(path).update(self.returned.get(path, {}).get("texts", {}))
 
     def _written_as(self, path: str, attribute: str) -> str:
@@ -644,7 +646,7 @@ class BaseActuator(ABC):
         return path if attribute == self.SHARE else f"{path}\t{attribute}"
 
     def hold_against_file(self) -> None:
-        """Treat the remembered state like another controller's: a value that differs is the administrator's.
+        """Treat the remembered state like another controller's document: a differing value is the administrator's.
 
         Used when the ledger is older than the file and its later state is lost. If one of several siblings has a share
         that no person would write, a controller has written the whole group, and the remembered values are kept. The
@@ -672,14 +674,14 @@ class BaseActuator(ABC):
         self._look_anew()
 
     def _means_absent(self, path: str, share: object) -> bool:
-        """Whether the administrator named no share and this one has the same effect, so that he changed nothing."""
+        """Whether the administrator set no share and ``share`` is Hadoop's default, so that nothing was changed."""
         unnamed = path in self.baseline and self.baseline[path].get(self.SHARE) is None
         return unnamed and share is not None and share == self.ABSENT
 
     def _hold_computed(self, stands: Mapping[str, Values]) -> None:
         """Apply `hold_against_file` to shares that the remembered state does not list as managed.
 
-        The remembered state is then from after a release, and a controller has written since.
+        The remembered state then dates from after a release (`forget`), and another controller has written since.
         """
         groups: dict[str, dict[str, tuple[Any, Any]]] = {}
         for path, said in stands.items():
@@ -739,21 +741,21 @@ class BaseActuator(ABC):
         ]
 
     def _depart(self, path: str) -> None:
-        """Move what is known of a queue that no longer exists to ``departed``."""
+        """Move the entries of a queue that no longer exists to ``departed``."""
         kept = {name: known for name, known in self._forget(path).items() if known}
         if "ours" in kept:
             depart(self.departed, path, kept)
 
     def _returned(self, path: str, value: object) -> dict[str, Any] | None:
-        """Restore the entry of a queue that reappears with a managed share, so that it has its own entitlement again.
+        """Restore the entry of a queue that reappears with a managed share, and with it the queue's entitlement.
 
-        Returns the entry; None if there is none or the share differs.
+        Returns the entry. None if there is no entry, or if the queue's share (``value``) is not a managed one.
         """
         kept = self.departed.pop(path, None)
         if kept is None:
             return None
         if value not in kept["ours"].get(self.SHARE, []):
-            # It may come from a file that was opened before the queue was removed.
+            # The share may come from a file that was opened before the queue was removed.
             if self._by_hand(value) or value not in self.written.get(path, []):
                 return None
             kept["ours"][self.SHARE] = [value]

@@ -1,7 +1,7 @@
-"""Translate a ResourceManager's answers into a `Snapshot`, and track since when queues have been waiting. Pure.
+"""Build a `Snapshot` from a ResourceManager's answers. No I/O.
 
-REST shows the state at one moment. When a queue's backlog began, when it last got a container, and how long its tasks
-take has to be derived from successive answers.
+REST shows the state at one moment. The time when a queue's backlog began, the time when it last got a container, and
+the mean length of its tasks are derived from successive polls.
 """
 
 from __future__ import annotations
@@ -18,35 +18,35 @@ from harness.yarn.answers import AppStatus
 from harness.yarn.jmx import Containers
 from harness.yarn.queue_answers import QueueStatus, SchedulerStatus
 
-#: Half-life of the mean task length, in ended containers.
+#: Half-life of the samples in the mean task length, in ended containers.
 TASKS_HALF = 200.0
 #: Ends of applications reach the RM's list out of order by at most this much.
 LATE_MS = 60_000
-#: Hadoop renews its JMX page every 10 s (period of its metrics system): more recent ends may be missing on it.
+#: Hadoop's JMX page is up to 10 s old (period of its metrics system), so ends within this time may be missing on it.
 COUNTS_OLD_MS = 12_000
 
 
 @dataclass(slots=True)
 class Lengths:
-    """How long a queue's tasks last, by Little's law: container-seconds over ends, both fading with the ends.
+    """Mean task length of a queue by Little's law: container-seconds divided by ended tasks.
 
-    Containers are all that a ResourceManager shows: of Spark these are executors, which last as long as their
-    application. An application's master is a container too and no task: neither its time counts nor its end. In a queue
-    whose applications are masters and nothing else (uber jobs, launchers) the masters are the tasks.
+    Both sums decay with a half-life of `TASKS_HALF` ended containers. A ResourceManager shows containers, not tasks:
+    for Spark, a container is an executor, which lasts as long as its application. ApplicationMasters (AMs) are not
+    counted as tasks, except in a queue whose applications have no other containers (uber jobs, launchers).
     """
 
     containers: int = 0
     held_s: float = 0.0  # container-seconds since the last counts, without AMs
-    container_s: float = 0.0  # of tasks, without AMs, fading
-    ended: float = 0.0  # tasks that ended, fading
-    masters_held_s: float = 0.0  # the same for AMs
+    container_s: float = 0.0  # container-seconds of tasks, without AMs, decayed
+    ended: float = 0.0  # number of ended tasks, decayed
+    masters_held_s: float = 0.0  # container-seconds of AMs since the last counts
     master_s: float = 0.0
     masters_ended: float = 0.0
     owed: int = 0  # applications that have ended, but whose AM's end is not among the counts yet
     unsettled: int = 0  # containers that ended since the list of ended applications was last known
 
     def hold(self, containers: int, apps: int, interval_s: float) -> None:
-        """Account for a queue's containers; each of its running ``apps`` has an AM, which is not a task."""
+        """Account for the containers that a queue held in the last interval; each of its ``apps`` has one AM."""
         held = (self.containers + containers) / 2
         self.held_s += max(held - apps, 0.0) * interval_s
         self.masters_held_s += min(held, apps) * interval_s
@@ -98,14 +98,14 @@ class _Seen:
 
 
 class AppObserver:
-    """Builds snapshots from successive polls of one RM."""
+    """Build snapshots from successive polls of one RM."""
 
     def __init__(self) -> None:
         self._seen: dict[str, _Seen] = {}
         self._looked_s: float | None = None
         #: Recently ended applications -> end by the RM's clock (None: no poll yet).
         self._final: dict[str, int] | None = None
-        #: Whether this RM's counts have been seen.
+        #: Whether this RM has shown container counts.
         self._counted = False
 
     def snapshot(
@@ -125,12 +125,24 @@ class AppObserver:
 
         Parameters
         ----------
-        entitlements : w_i of queues; 1 for queues that are not named.
-        min_shares, max_shares : the administrator's values, where the controller writes others.
-        counts : containers allocated and released per queue (None: not known; a rise of what a queue holds is used
-        instead). They must have been fetched before ``apps``; otherwise they could include masters whose applications
-        are not listed as ended yet.
-        listed : whether ``apps`` belong to this poll.
+        now_s : float
+            Time of the poll on the controller's clock, seconds.
+        status : SchedulerStatus
+            The RM's answer about its queues.
+        apps : Iterable[AppStatus]
+            The applications of the last list.
+        entitlements : Mapping[str, float]
+            Queue -> w_i. Queues that are missing have 1.
+        min_shares, max_shares : Mapping[str, Resource]
+            The administrator's values for queues whose values the controller has replaced.
+        counts : Mapping[str, Containers] or None
+            Containers allocated and released per queue (None: unknown; a rise of a queue's containers is used instead).
+            They must be fetched before ``apps``; otherwise they could include AMs whose applications are not listed as
+            ended yet.
+        period_s : float
+            Control period, seconds.
+        listed : bool
+            Whether ``apps`` was fetched in this poll.
         """
         interval = 0.0 if self._looked_s is None else max(now_s - self._looked_s, 0.0)
         oldest: dict[str, int] = {}
@@ -153,7 +165,7 @@ class AppObserver:
                 seen, queue, None if counts is None else counts.get(path), now_s, interval, masters, lately.get(path, 0)
             )
             used, demand = queue.used.at_least(ZERO), queue.demand.at_least(ZERO)
-            # Both figures were taken at slightly different moments; a queue's demand is at least what it holds.
+            # The RM computes both figures at slightly different moments. A queue's demand is at least its usage.
             demand = demand.at_least(used)
             waiting = pending > 0
             ended = ended_apps.get(path, 0) if queue.leaf and ended_apps is not None else None
@@ -185,7 +197,7 @@ class AppObserver:
     def _ended_apps(self, apps: Iterable[AppStatus]) -> Counter[str] | None:
         """Queue -> applications that ended since the previous poll; None at the first poll."""
         known, final = self._final, {app.id: app for app in apps if app.final}
-        # Not every poll lists applications that ended long ago; one that is listed again is not new.
+        # Not every poll lists applications that ended long ago. An old application that is listed again is not new.
         floor_ms = max((known or {}).values(), default=0) - LATE_MS
         new = [
             app for app in final.values() if known is not None and app.id not in known and app.finished_ms > floor_ms
@@ -244,8 +256,7 @@ def _watch(
     if queue.leaf:
         seen.lengths.hold(queue.containers_allocated, queue.active_apps, interval_s)
     before, seen.new_ended = seen.counts, None
-    # A queue that holds more containers than before was given some, even if the counts (which may be old) do not show
-    # it. Without counts, this poll cannot tell more; the next counts will.
+    # A queue with more containers than before got some of them, even if the counts, which may be old, do not show it.
     given = queue.containers_allocated - seen.containers
     if counts is not None:
         if before is not None and counts[0] >= before[0] and counts[1] >= before[1]:

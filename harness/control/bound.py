@@ -1,8 +1,8 @@
-"""Keep weights within a ratio of the entitlements, so that no queue starves another. Pure.
+"""Keep weights within a ratio of the entitlements, so that no queue starves another. No I/O.
 
-A policy's weights decide which queue gets the next container, and may differ by a factor of a million. With the bound
-M, the weight ratio of two siblings differs from their entitlement ratio by at most the factor M. Of two queues with
-equal entitlements, one then has at most M times the other's usage while both wait.
+The weights that a policy plans may differ by a factor of a million. With the bound M, the weight ratio of two siblings
+differs from their entitlement ratio by at most the factor M. While two queues with equal entitlements both wait, the
+share of one is then at most M times the share of the other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ROUNDING = 2.0**-12
 
 
 def bounded(weights: Mapping[str, float], snapshot: Snapshot, max_ratio: float) -> dict[str, float]:
-    """Return a plan's weights on the scale of the entitlements and within `max_ratio` of them, per sibling group.
+    """Scale a plan's weights, per sibling group, to the entitlements and limit them to `max_ratio` times those.
 
     With r = weight / entitlement, the r of siblings lie within a factor of `max_ratio`, and each weight lies within
     [entitlement / max_ratio, entitlement x max_ratio]. The waiting queue with the highest r keeps it, queues far below
@@ -77,5 +77,5 @@ def _rounded(weight: float, entitlement: float) -> float:
 
 
 def entitlement(queue: QueueView) -> float:
-    """Return a queue's entitlement; 1, as a queue without a weight has, where it is outside of the range of weights."""
+    """Return a queue's entitlement; 1, the weight of a queue without one, if it is outside the range of weights."""
     return queue.weight if WEIGHT_MIN <= queue.weight <= WEIGHT_MAX else 1.0

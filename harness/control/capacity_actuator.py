@@ -1,4 +1,4 @@
-"""The capacities that a controller manages in a Capacity Scheduler's configuration; other properties stay untouched.
+"""The actuator of the Capacity Scheduler: manages capacities in its configuration and leaves other properties alone.
 
 The counterpart of `harness.control.file_actuator.FileActuator`: the administrator's values are the *baseline*, values
 written by the controller are *managed*, and any other value is somebody else's edit. Values are the properties' texts,
@@ -85,7 +85,7 @@ class CapacityActuator(BaseActuator):
     _now: Configuration | None = field(default=None, init=False)
     _tree: dict[str, CapacityQueue] = field(default_factory=dict, init=False)
     _cluster: Resource = field(default=Resource(), init=False)
-    #: The administrator's properties that were validated last, and the mistakes found.
+    #: The administrator's properties that `_check_own` validated last, and the mistakes found in them.
     _verdict: tuple[dict[str, str], list[Finding]] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -132,11 +132,11 @@ class CapacityActuator(BaseActuator):
         return found + self._merge(stands, words_lost=words_lost)
 
     def _same_shares(self, stands: Mapping[str, Values]) -> list[Drift]:
-        """Recognise a share of the controller that is written in another text.
+        """Recognise a share of the controller whose text somebody else has changed.
 
-        Somebody has written the number in another notation, or has changed, beside the memory of absolute resources, an
-        amount that shares do not move, such as GPUs. The latter belongs to the administrator; what the controller moves
-        stays its own.
+        Somebody may have written the same number in another notation. In a capacity of absolute resources, somebody may
+        have changed the amount of a resource that the controller does not manage, such as GPUs. Such an amount becomes
+        the administrator's, and the managed amounts stay managed.
         """
         moved, found = self._steering().moved(), []
         for path, managed in self.managed.items():
@@ -149,7 +149,7 @@ class CapacityActuator(BaseActuator):
             managed[CAPACITY] = [text]
             own_text = self.baseline[path][CAPACITY]
             if own_text is not None and read_capacity(own_text, path) == now:
-                # The administrator's own previous number, which somebody has since written in another notation.
+                # The text is the administrator's previous number in another notation.
                 self.baseline[path][CAPACITY] = text
                 continue
             own = None if own_text is None else read_capacity(own_text, path).amounts
@@ -165,9 +165,9 @@ class CapacityActuator(BaseActuator):
         return found
 
     def _stands_and_managed(self) -> tuple[dict[str, Values], IsManaged]:
-        """Return the present values, and a function that recognises a managed capacity in any notation.
+        """Return the present values, and a predicate that recognises a managed capacity in any notation.
 
-        `read` keeps the amounts that others have added.
+        Amounts of resources that the controller does not manage are ignored by the comparison.
         """
         configuration = self.store.read()
         moved = moved_resources(configuration.values)
@@ -188,21 +188,21 @@ class CapacityActuator(BaseActuator):
         return share is None or is_by_hand(share)
 
     def _changed_by_hand(self, groups: Mapping[str, Mapping[str, object]], stands: Mapping[str, Values]) -> set[str]:
-        """Like `BaseActuator._changed_by_hand`; a sum that no controller writes is a person's, whatever its parts.
+        """Like `BaseActuator._changed_by_hand`, but a group with a sum that no controller writes counts as a person's.
 
-        Another controller that no lease announces may have other entitlements, and writes other sums. It writes all
-        groups at once, so one group that no person wrote shows that none was.
+        Without a lease, another controller with other entitlements may have written other sums. It writes all groups at
+        once, so if any group looks computed, no group counts as a person's.
         """
         found = {parent for parent in groups if self._has_persons_sum(parent, stands)}
         found |= BaseActuator._changed_by_hand(self, groups, stands)
         return found if self.leased or found == groups.keys() else set()
 
     def _has_persons_sum(self, parent: str, stands: Mapping[str, Values]) -> bool:
-        """Return whether the children's present memory does not sum to the amount that a controller divides.
+        """Return whether the children's present memory sums to another amount than a controller divides.
 
-        That amount is the administrator's total for them, or their parent's present memory if this is less.
-        A controller divides the total of all siblings exactly, to the last MiB. It writes whole MiB as a person does,
-        so a single amount shows nothing.
+        A controller divides the administrator's total for the children, or their parent's present memory if this is
+        less, exactly to the last MiB. A single amount shows nothing, because a controller writes whole MiB as a person
+        does.
         """
         steering, children = self._steering(), self._tree[parent].children
         own = [steering.capacity(child) for child in children]
@@ -233,9 +233,9 @@ class CapacityActuator(BaseActuator):
         return found
 
     def _cut_to_maxima(self) -> list[Drift]:
-        """Limit the administrator's absolute resources to maxima that were lowered below them since.
+        """Limit the administrator's absolute resources to maxima that have since been lowered below them.
 
-        The administrator has seen the controller's values, which are within the new maxima.
+        Whoever lowered a maximum saw only the controller's values, which are within it.
         """
         before, own = len(self._check_own()), self._own_values()
         cut: dict[str, str] = {}
@@ -250,7 +250,7 @@ class CapacityActuator(BaseActuator):
         known = {path: values.get(CAPACITY) for path, values in self.baseline.items()}
         if cut:
             self._own_shares(cut)
-            # The children's parts of it have to be within it, too.
+            # The children's capacities must fit into the lowered capacity of their parent.
             below = self._filled() if self._check_own() else {}
             self._own_shares(below)
             if len(self._check_own()) < before:
@@ -293,7 +293,7 @@ class CapacityActuator(BaseActuator):
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
         """Describe why a ResourceManager would refuse the prepared properties.
 
-        What it would refuse in the administrator's properties, too, is left out.
+        Reasons that also apply to the administrator's own properties are left out.
         """
         assert isinstance(prepared, PreparedCapacities)
         errors = check_properties(self._with(prepared.changes), source="").errors
@@ -363,7 +363,7 @@ class CapacityActuator(BaseActuator):
         return PreparedCapacities(before, after, in_force, problems=problems, changes=changes)
 
     def _filled(self) -> dict[str, str]:
-        """Compute capacities for managed queues whose administrator's capacities no longer add up.
+        """Compute capacities for managed queues whose original capacities no longer add up to their parent's.
 
         This happens when the administrator removes queues or raises some capacities without adjusting the siblings. The
         values that the administrator wrote are kept, and the managed siblings share the rest in the ratio of their own
@@ -422,7 +422,7 @@ class CapacityActuator(BaseActuator):
         }
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:
-        """Set a check that runs before a store is read or changed; it raises if the store is another cluster's."""
+        """Set a check that runs before a store is read or changed; it raises if another cluster answers."""
         self.store.recognise = recognise
 
     @property
@@ -444,7 +444,7 @@ class CapacityActuator(BaseActuator):
         self._traps.forget()
 
     def _without_lifts(self) -> dict[str, str]:
-        """Return the properties with the administrator's priorities; those that the controller set are no trap."""
+        """Return the properties with the administrator's priorities: the controller's own priorities are no trap."""
         values = dict(self._configuration().values)
         for path, managed in self.managed.items():
             name = f"{PREFIX}{path}.{PRIORITY}"
@@ -506,7 +506,7 @@ def _present_values(tree: Collection[str], now: Configuration) -> dict[str, Valu
 
 
 def _same_share(one: Capacity, text: str | None, moved: Collection[str]) -> bool:
-    """Return whether the text of a capacity has the same value as another, for the resources that shares move."""
+    """Return whether a capacity equals the one in ``text`` in the resources that the controller manages (``moved``)."""
     try:
         other = read_capacity(text, "the controller's")
     except InputError:

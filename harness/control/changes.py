@@ -1,4 +1,4 @@
-"""Describe a decision as changes of shares with causes: ``b 25 -> 50 %: owed 8.7 GiB·h``. Formatting only."""
+"""Format a decision as changes of shares with their causes: ``b 25 -> 50 %: owed 8.7 GiB·h``."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from harness.policies.base import Policy
 #: Amounts from this many GiB·s (vcore·s, cluster·s) on are shown in hours.
 _IN_HOURS = 10_000.0
 _UNITS = {"memory": "GiB", "vcores": "vcore", "dominant": "cluster"}
-#: Parts that differ by less are shown as unchanged.
+#: Fractions that differ by less than this are shown as unchanged.
 SAME = 0.0005
 
 
 @dataclass(frozen=True, slots=True)
 class Entitled:
-    """What the descriptions need to know of a queue.
+    """A queue's properties that the descriptions use.
 
-    Its w_i, whether it is a leaf, whether it demands more than it holds.
+    ``weight`` is its entitlement w_i, ``leaf`` whether it is a leaf, and ``asks`` whether it demands more than it
+    holds.
     """
 
     weight: float
@@ -29,7 +30,7 @@ class Entitled:
 
     @classmethod
     def of(cls, queue: QueueView) -> Entitled:
-        """Return what a snapshot shows of a queue."""
+        """Build the properties from a snapshot's view of a queue."""
         return cls(queue.weight, queue.leaf, queue.pending_containers > 0 or queue.demand != queue.allocated)
 
 
@@ -58,7 +59,7 @@ def parts(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 def shares(queues: Mapping[str, Entitled], *, flat: bool) -> dict[str, float]:
-    """Queue -> the part of the cluster that it is entitled to.
+    """Return queue -> the fraction of the cluster that it is entitled to.
 
     ``flat``: leaves are entitled by their own weights, regardless of the tree.
     """
@@ -92,7 +93,7 @@ def debts(
 ) -> dict[str, float]:
     """Return the debt that each queue is owed (negative: it owes), in the unit of ``counted``.
 
-    ``newcomers``: leaves that have asked for nothing yet. They are owed nothing, and the others share without them.
+    ``newcomers``: leaves that have not been active yet. They are owed nothing, and their weights do not count.
 
     ``counted``: leaf -> accumulated resources. The debt is the queue's entitled share of all accumulated resources,
     less its own. ``flat``: leaves are entitled by their own weights, regardless of the tree.
@@ -149,7 +150,7 @@ def changes(
     newcomers: Collection[str] = (),
     held: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Change]:
-    """Return every queue that a decision gives a weight, with the cause that the policy and its accounts give."""
+    """Return the change of every queue with a weight in a decision, with the policy's reason or the queue's debt."""
     was, will = parts(before), parts(after)
     owed = debts(counted, queues, flat=policy.dues_are_flat(), newcomers=newcomers) if policy.gives_back else {}
     settings = policy.ledger_settings()
@@ -174,10 +175,10 @@ def changes(
 
 
 def _against(debt: float, before: float | None, after: float, due: float, *, asks: bool, unclaimed: bool) -> str:
-    """Explain why a queue's part moves against its debt.
+    """Explain why a queue's share falls although it is owed resources, or rises although it owes some.
 
-    Parts are of the siblings' total weight. ``unclaimed``: no sibling that is owed asks for more. Returns '' if the
-    part moves with the debt.
+    ``before``, ``after`` and ``due`` are fractions of the siblings' total weight. ``unclaimed``: no sibling that is
+    owed resources asks for more. Returns '' if the share moves in the direction of the debt.
     """
     if before is None or (after > before) == (debt > 0):
         return ""

@@ -1,4 +1,4 @@
-"""The controller's clock on a real machine. Virtual time and tests have clocks of their own."""
+"""The controller's clock on a real machine. Simulations and tests use other clocks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SteadyClock:
         return time.time()
 
     def set(self, now_s: float) -> None:
-        """Set the time. Call only before anything has been accounted for by this clock."""
+        """Set the time. Call this only before accounting begins."""
         self._base_s = now_s - time.monotonic()
 
     def __call__(self) -> float:

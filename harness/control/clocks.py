@@ -1,6 +1,6 @@
-"""Compare the clocks of this machine, of the ResourceManager and of the ledger before anything is accounted for. Pure.
+"""Compare the clocks of this machine, the ResourceManager and the ledger before accounting begins. No I/O.
 
-Debts fade with time, so a start with a clock that is wrong by a month would forget all of them. Three clocks are
+Debts decay with time, so a start with a clock that is a month ahead would forget all of them. Three clocks are
 compared: this machine's, the ResourceManager's (the ``Date`` header of its answers), and the ledger's, which holds the
 time of the last poll by the controller's and by the ResourceManager's clock.
 """
@@ -13,9 +13,9 @@ from typing import Literal
 from harness.base.errors import InputError
 from harness.base.words import seconds
 
-#: A larger difference means that a clock is wrong; Kerberos, which secure clusters use, tolerates the same.
+#: A larger difference means that a clock is wrong. Kerberos has the same tolerance by default.
 CLOCK_TOLERANCE_S = 300.0
-#: A longer absence is reported, because a machine and the ResourceManager on it may share the same wrong clock.
+#: A longer time since the last poll is reported, because a controller and an RM on one machine share a wrong clock.
 LONG_ABSENCE_S = 7 * 86_400.0
 
 #: The clock that the administrator declared to be right ('': none declared).
@@ -50,11 +50,11 @@ class Reading:
 
 
 def read_clocks(clocks: Clocks, trusted: TrustedClock = "") -> Reading:
-    """Decide what time it is, and how much time has passed since the ledger's last poll.
+    """Determine the present time, and the time that has passed since the ledger's last poll.
 
-    Time that only one clock has seen pass does not count. If the ResourceManager's clock and this machine's disagree
-    about how long ago the last poll was, the ledger's times are moved so that the shorter time has passed. A ledger
-    that is ahead, because an earlier run had a wrong clock, is moved back to the present.
+    If the ResourceManager's clock and this machine's disagree about how long ago the last poll was, the ledger's times
+    are moved so that the shorter time has passed. A ledger whose time is in the future, because an earlier run had a
+    wrong clock, is moved back to the present.
 
     Raises
     ------

@@ -1,8 +1,8 @@
-"""The controller's configuration file (YAML): the cluster it serves, the policy it enforces, where its ledger is.
+"""The controller's configuration file (YAML): the cluster, the policy to enforce, the ledger and all settings.
 
 Parsing is strict, as for all files that users write: an unknown key is an error with its line.
-docs/reference/enforce.md explains the keys, yarn-policy/enforce.yaml is an example. The methods of `EnforceConfig` turn
-the keys into objects.
+docs/reference/enforce.md explains the keys, and yarn-policy/enforce.yaml is an example. The methods of `EnforceConfig`
+create the objects that the keys describe.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ class RmSpec(Strict):
     """One ResourceManager: its REST address, and its RPC ports if its configuration does not show them."""
 
     rest: Name
-    """Its REST address. Of an RM that `--rm` names, the ports of its entry here are used."""
+    """REST address of the RM. If `--rm` names an RM with an entry here, the ports of the entry are used."""
     admin: Name | None = None
-    """Its admin RPC, `HOST:PORT`, where the RM does not tell it, or tells another than leads to it from here (a
-    tunnel)."""
+    """Address of the admin RPC, `HOST:PORT`. Needed if the RM's configuration does not show it, or if it cannot be
+    reached from here under the address shown (a tunnel)."""
     client: Name | None = None
-    """Its client RPC, likewise."""
+    """Address of the client RPC, `HOST:PORT`; needed in the same cases as `admin`."""
 
 
 class KerberosSpec(Strict):
     """Kerberos credentials: a principal and its keytab."""
 
     principal: Name
-    """Whose tickets."""
+    """The Kerberos principal."""
     keytab: Name
-    """Its keytab."""
+    """Path of the principal's keytab."""
 
 
 class HttpSpec(Strict):
-    """Connection settings of REST, RPC and WebHDFS."""
+    """Connection settings for REST, RPC and WebHDFS."""
 
     user: Name | None = None
     """The user name of simple authentication."""
@@ -75,15 +75,15 @@ class HttpSpec(Strict):
     kerberos: KerberosSpec | None = None
     """Kerberos for REST, RPC and WebHDFS."""
     ca_file: Name | None = None
-    """Who signed the certificates (PEM)."""
+    """Path of the certificates of the trusted authorities (PEM)."""
     cert_file: Name | None = None
-    """The controller's own certificate."""
+    """Path of the controller's own certificate."""
     key_file: Name | None = None
-    """Its key."""
+    """Path of the certificate's private key."""
     connect_timeout_s: Seconds = 3.0
-    """How long a connection may take."""
+    """Longest time for opening a connection, seconds."""
     read_timeout_s: Seconds = 20.0
-    """How long an answer may take."""
+    """Longest time for an answer, seconds."""
 
     @model_validator(mode="after")
     def _kerberos_is_spnego(self) -> HttpSpec:
@@ -98,15 +98,15 @@ class HttpSpec(Strict):
 
 
 class MetricsSpec(Strict):
-    """The Prometheus page."""
+    """The page with Prometheus metrics."""
 
     port: int = Field(ge=0, le=65_535)
-    """Its port."""
+    """Port of the page."""
     address: Name = "127.0.0.1"
-    """The address that it listens on."""
+    """Address on which the page is served."""
 
 
-#: Keys that a running controller cannot take: it is made with them.
+#: Keys that a running controller cannot change, because it is created with them.
 _FIXED = (
     "allocation_file",
     "capacity_file",
@@ -129,87 +129,91 @@ class EnforceConfig(Strict):
     policy: Name
     """A policy's name, or `path/to/file.py:Class` ([policies](policies.md))."""
     settings: dict[str, Scalar] = Field(default_factory=dict)
-    """The policy's settings. Without `resource`, `ltrf` and its relatives accumulate what the scheduler counts by:
-    memory, or dominant shares under the DominantResourceCalculator and where all Fair queues are `drf`."""
+    """The policy's settings. Without `resource`, the policies that accumulate memory by default (`ltrf`, ...)
+    accumulate the resource by which the scheduler compares queues: memory, or dominant shares with the
+    DominantResourceCalculator or if all Fair queues have the policy `drf`."""
     allocation_file: Name | None = None
-    """Where the allocation file is: a path, `sftp://[user@]host[:port]/path`, `webhdfs://` or
+    """Location of the allocation file: a path, `sftp://[user@]host[:port]/path`, `webhdfs://` or
     `swebhdfs://host:port/path`."""
     capacity_file: Name | None = None
-    """Where the Capacity Scheduler's capacity-scheduler.xml is, in the same forms. Neither key: the RM's own store,
-    over REST ([how](../how-to/capacity-scheduler.md))."""
+    """Location of the Capacity Scheduler's capacity-scheduler.xml, in the same forms as `allocation_file`. If neither
+    key is given, the RM's own configuration store is changed over REST ([how](../how-to/capacity-scheduler.md))."""
     actuator: Name | None = None
-    """The system whose shares are steered, where it is no ResourceManager: a name that an installed package adds
-    ([contributing](../contributing.md)). Its queues' weights are what `mode` and `max_ratio` are of."""
+    """The system whose shares are controlled, if it is not a ResourceManager: the name of an actuator that an installed
+    package adds ([contributing](../contributing.md)). `mode` and `max_ratio` then apply to its queues' weights."""
     actuator_settings: dict[str, Scalar] = Field(default_factory=dict)
-    """The settings of that system, as its package documents them."""
+    """Settings of `actuator`, as its package documents them."""
     ledger: Name
-    """The ledger's file, on a local disk. Made when it is not there."""
+    """Path of the ledger, on a local disk. It is created if it does not exist."""
     rms: list[RmSpec] = Field(default_factory=list, max_length=16)
-    """ResourceManagers, when `--rm` does not name them."""
+    """The ResourceManagers, if `--rm` does not name them."""
     queues: dict[Name, Entitlement] = Field(default_factory=dict)
-    """Entitlements: queue (with or without `root.`) to a number within [0.001, 1,000,000]. Other queues have their
-    weight in the file when first seen. A queue that nobody knows is an error, unless `accept` names
-    `unknown-queues`."""
+    """Entitlements: queue (with or without `root.`) to a number within [0.001, 1,000,000]. The entitlement of any other
+    queue is its weight in the file when the controller first reads it. A queue that does not exist is an error, unless
+    `accept` contains `unknown-queues`."""
     period_s: Seconds = 5.0
-    """The control period."""
+    """The control period, seconds."""
     refresh: Literal["rpc", "poll"] = "rpc"
-    """`rpc`: the admin RPC's `refreshQueues`. `poll`: the RM's own poll, every 10 s, of a file that has been still
-    for 5 s. Writes are then at least 16 s apart (30 s with a period of 15 s), nothing is written over what is not
-    in force yet, and after 25 s that is `not-in-force`."""
+    """How the RM loads a written file. `rpc`: the controller calls `refreshQueues` of the admin RPC. `poll`: the RM
+    polls the file every 10 s and loads it once it has not changed for 5 s. Writes are then at least 16 s apart (30 s
+    with a period of 15 s), and a file is not replaced before it is in force; if it is not in force after 25 s, the
+    alarm `not-in-force` is raised."""
     read_back: bool = True
-    """Whether to ask the RM (client RPC) which weights are in force."""
+    """Whether to query the RM (client RPC) for the weights in force."""
     verify_every_s: Seconds = 5.0
-    """How often that is asked when nothing was written."""
+    """Time between two such queries while nothing is written, seconds."""
     effect_s: Seconds = 5.0
-    """How long a refreshed file may take to be in force."""
+    """Longest time until a refreshed file is in force, seconds."""
     full_look_every_s: Seconds = 600.0
-    """How often all applications that the RM retains are asked for, not only live ones and those that ended of late."""
+    """Time between two lists of all applications that the RM retains, seconds. Other lists contain only live
+    applications and those that ended recently."""
     count_earlier: bool = False
-    """Whether what applications used before the ledger's first look counts."""
+    """Whether resources that applications used before the ledger's first poll count."""
     task_lengths: bool = True
-    """Whether to read containers given and given back from the RM's `/jmx`: the mean task length (for `horizon_s:
-    auto`) and waits."""
+    """Whether to read the numbers of allocated and released containers from the RM's `/jmx`. The mean task length (for
+    `horizon_s: auto`) and waiting times are derived from them."""
     ask_again: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 10.0
-    """After a slow answer (applications, `/jmx`) the controller waits this many times as long before it asks again; 0:
-    every period."""
+    """After a slow answer (applications, `/jmx`), the controller waits this many times as long before the next such
+    request. 0: it requests every period."""
     ad_hoc: Literal["scale", "name"] = "scale"
-    """Queues that the RM made by itself. `scale`: they keep the weight 1, and their siblings' weights are scaled.
-    `name`: they stand in the file, with their parent's limits and weights of their own, until a minute after their
-    last application."""
+    """How to treat queues that the RM created by itself. `scale`: they keep the weight 1, and their siblings' weights
+    are scaled. `name`: they are added to the file, with their parent's limits and with weights of their own, until a
+    minute after their last application has ended."""
     accept: list[Name] = Field(default_factory=list, max_length=50)
-    """Names of traps that do not keep the controller from writing. `unknown-queues`: queues of `queues` need not be
-    there yet. `other-cluster`: the cluster was replaced, and its queues go on with what they are owed."""
+    """Names of traps that do not prevent the controller from writing. `unknown-queues`: the queues in `queues` need not
+    exist yet. `other-cluster`: the cluster was replaced, and the new cluster's queues keep the debts of the old."""
     on_stop: OnStop = "release"
-    """At SIGTERM or Ctrl-C: `release` gives the allocation file back to the administrator, or hands over to a
-    spare; `hold` leaves what is in force ([how](../how-to/enforce.md))."""
+    """Behaviour at SIGTERM or Ctrl-C. `release`: restore the administrator's configuration, or hand over to a standby
+    controller. `hold`: leave the weights in force ([how](../how-to/enforce.md))."""
     mode: Mode = "bounded"
-    """`shadow`: accounts, decides, says what it would write, and writes nothing. `bounded`: weights within
-    `max_ratio` of the entitlements. `full`: as the policy wants them."""
+    """`shadow`: account, decide and report what would be written, but write nothing. `bounded`: write weights within
+    `max_ratio` of the entitlements. `full`: write the weights as the policy plans them."""
     max_ratio: Annotated[float, Field(ge=1, le=1e9, allow_inf_nan=False)] = MAX_RATIO
-    """Of siblings with equal entitlements no weight is more than this many times another's ([what each bound
+    """Largest ratio of two siblings' weights if their entitlements are equal ([what each bound
     costs](../decisions/bounded-weights.md))."""
     write_threshold: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 0.0
     """Siblings keep what was written last while no share among them would grow or shrink by this fraction or more
     (0.2: a fifth); 0: every change is written. A release, a lift, an edit of yours and what is not in force any more
     are never put off; 0.2 leaves out three writes of four ([what each costs](../decisions/write-threshold.md))."""
     preemption_budget_mb_s: Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)] = 0.0
-    """Where the Capacity Scheduler preempts: how much work it may kill within any hour, in MiB·s as the RM counts it
-    (`preemptedMemorySeconds`: memory times the time that a container had run). While less was lost, shares may move
-    below what queues use as far as the rest allows; 0: they stay near what is in use ([what each budget
-    costs](../decisions/preemption-budget.md))."""
+    """Amount of work that the Capacity Scheduler's preemption may kill within any hour, in MiB·s as the RM counts it
+    (`preemptedMemorySeconds`: memory times the time that a container had run). While the losses are below the budget,
+    shares may fall below the queues' usage by as much as the rest of the budget allows. 0: shares stay near the usage
+    ([what each budget costs](../decisions/preemption-budget.md))."""
     half_life: Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)] | None = HALF_LIFE_S
-    """What was used this long ago counts half; `null`: nothing is forgotten ([why a day](../decisions/half-life.md)).
-    A `half_life`, `window` or `round` in `settings` stands in its place; the `decay-...` policies have their own."""
+    """Usage from this many seconds ago counts half; `null`: usage counts for ever ([why a
+    day](../decisions/half-life.md)). A `half_life`, `window` or `round` in `settings` replaces it. The `decay-...`
+    policies have defaults of their own."""
     guards: Guards = Field(default_factory=Guards)
-    """Past one of these limits the controller gives the file back and stays released until `--resume`
-    ([how](../how-to/enforce.md))."""
+    """Limits on side effects. If one is exceeded, the controller restores the administrator's configuration and writes
+    nothing until `--resume` ([how](../how-to/enforce.md))."""
     lease_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 30.0
-    """Another controller may take over after this time without a sign of life. 0: no lease; else two periods at
-    least."""
+    """Another controller may take over if the lease was not renewed for this many seconds. 0: no lease; otherwise it is
+    at least two periods."""
     http: HttpSpec = Field(default_factory=HttpSpec)
-    """How REST, RPC and WebHDFS are asked."""
+    """Connection settings for REST, RPC and WebHDFS."""
     metrics: MetricsSpec | None = None
-    """The Prometheus page."""
+    """The page with Prometheus metrics."""
     page: Name | None = None
     """`HOST:PORT` of the [live page](../how-to/enforce.md), `127.0.0.1:9809` for example."""
 
@@ -226,7 +230,7 @@ class EnforceConfig(Strict):
         return self
 
     def control_settings(self, *, trust_clock: TrustedClock = "") -> ControlSettings:
-        """Return the controller's settings; ``trust_clock``: which clock is right, for this start only."""
+        """Return the controller's settings. ``trust_clock``: the clock that is right, for this start only."""
         own: dict[str, Any] = {
             "entitlements": {ensure_root_prefix(queue): float(weight) for queue, weight in self.queues.items()},
             "accept": frozenset(self.accept),
@@ -242,8 +246,9 @@ class EnforceConfig(Strict):
         Parameters
         ----------
         counted
-            The resource by which the cluster's scheduler counts (`harness.control.opened.Cluster.counted_resource`). A
-            policy that would accumulate memory accumulates this one, unless ``settings.resource`` is given.
+            The resource by which the cluster's scheduler compares queues
+            (`harness.control.opened.Cluster.counted_resource`). A policy whose default is memory accumulates this
+            resource, unless ``settings.resource`` is given.
 
         Raises
         ------
@@ -256,7 +261,10 @@ class EnforceConfig(Strict):
         return policy
 
     def _counted(self, given: Mapping[str, Scalar], counted: ResourceName) -> dict[str, Scalar]:
-        """Return the policy's `resource` as the scheduler counts; nothing where it is given, or no memory's policy."""
+        """Return the setting `resource` for the scheduler's resource.
+
+        Empty if the setting is given, or if the policy's default is not memory.
+        """
         defaults = {field.name: field.default for field in fields(policy_class(self.policy).Settings)}
         follows = counted != "memory" and "resource" not in given and defaults.get("resource") == "memory"
         return {"resource": counted} if follows else {}
@@ -264,7 +272,7 @@ class EnforceConfig(Strict):
     def _memory(self, given: Mapping[str, Scalar]) -> dict[str, Scalar]:
         """Return `half_life` as a setting of the policy.
 
-        If the file does not give `half_life`, a policy that defines its own memory, or none, keeps its default.
+        If the file does not give `half_life`, a policy with another default than an infinite half-life keeps it.
         """
         defaults = {field.name: field.default for field in fields(policy_class(self.policy).Settings)}
         if "half_life" in self.model_fields_set:
@@ -283,7 +291,7 @@ class EnforceConfig(Strict):
         return [name for name in _FIXED if getattr(self, name) != getattr(new, name)]
 
     def config_store(self) -> ConfigStore | None:
-        """Return where the scheduler's file is stored; None: the configuration names no file. Raises CallError."""
+        """Return the store of the scheduler's file; None if the configuration names no file. Raises CallError."""
         name = self.allocation_file or self.capacity_file
         return open_store(name, self.http_options()) if name is not None else None
 
@@ -293,7 +301,7 @@ class EnforceConfig(Strict):
         Raises
         ------
         InputError
-            The RM has another scheduler than this configuration is for.
+            This configuration is for another scheduler than the RM's.
         """
         kind = client.rest.scheduler().type
         store = self.config_store()
@@ -314,7 +322,7 @@ class EnforceConfig(Strict):
         return partial(CapacityActuator.restored, open_source(client, store))
 
     def offline_opener(self) -> Callable[[Document], Actuator[RmClient]] | None:
-        """Return the same as `actuator_opener` if the configuration alone suffices (None: only the RM can tell).
+        """Return a function like `actuator_opener`'s without querying the RM; None if no file is configured.
 
         Raises CallError.
         """
@@ -334,7 +342,10 @@ class EnforceConfig(Strict):
         return self.http.options(min(max(3 * self.period_s, 10.0), 60.0))
 
     def addresses(self, given: Sequence[str]) -> list[RmAddress]:
-        """Return the ResourceManagers given on the command line, else the file's. Raises CallError, Unreachable."""
+        """Return the ResourceManagers given on the command line, or else those in the file.
+
+        Raises CallError if there are none, and Unreachable if none of them answers.
+        """
         known = {base_url(rm.rest): rm for rm in self.rms}
         wanted = [base_url(text) for text in given] or list(known)
         if not wanted:
@@ -350,7 +361,7 @@ class EnforceConfig(Strict):
                 silent = error
         if not found and silent is not None:
             raise silent
-        # An RM that is down is assumed to have its partner's ports until they are known.
+        # An RM that does not answer is assumed to have the same ports as its partner.
         partner = next(iter(found.values()))
         for base in wanted:
             if base not in found:

@@ -1,4 +1,4 @@
-"""The control loop's pure core: observe, account, decide, act. A state machine without I/O and without a clock.
+"""The core of the control loop: observe, account, decide, act. It is a state machine without I/O or a clock.
 
 Drivers feed it events and carry out its actions: harness.control.virtual in virtual time, harness.control.wall on a
 real cluster. It has one method per event, in the manner of dask's worker state machine.
@@ -52,25 +52,35 @@ _SAME_WEIGHT = 2.0**-9
 
 
 class ControlCore:
-    """Decides what to write. ``handle(event)`` returns the actions in the order of execution.
+    """Decide which weights to write. ``handle(event)`` returns the actions in the order in which to carry them out.
 
     Parameters
     ----------
-    policy : whose plan is enforced.
-    period_s : control period, seconds; policies see it in the snapshot.
-    write_gap_s : minimum time between writes, seconds. 0 if the driver refreshes the scheduler itself; more than the
-        poll period plus 5 s if the RM's own poll loads the file (harness.control.poll).
-    read_back : whether to verify what is in force after each write.
-    start_s : when accounting begins, on the snapshots' clock (0: virtual time). None: at the first observation; what
-        was consumed before it does not count.
-    max_ratio : weights are within this ratio of the entitlements (harness.control.bound); None: unbounded.
-    write_threshold : siblings keep the weights that were written last while no share among them would change by this
-        fraction or more (harness.control.threshold); 0: every change is written.
-    remember : whether a removed leaf keeps its account in case it reappears.
-    preemption : the scheduler's preemption, which the weights must not trigger (harness.control.preemption); None:
-        there is none, or its kills do not matter.
-    preemption_budget_mb_s : how much work may be killed within any hour, MiB·s (harness.control.killed). The driver
-        counts the losses in `killed` before each observation.
+    policy : Policy
+        The policy whose plan is enforced.
+    period_s : float
+        Control period in seconds. Policies see it in the snapshot.
+    write_gap_s : float
+        Minimum time between writes, in seconds: 0 if the driver refreshes the scheduler itself, and more than the poll
+        period plus 5 s if the RM's own poll loads the file (harness.control.poll).
+    read_back : bool
+        Whether to compare the weights in force with the written ones after each write.
+    start_s : float or None
+        Time at which accounting begins, on the snapshots' clock (0 in virtual time). If None, accounting begins at the
+        first observation, and earlier usage does not count.
+    max_ratio : float or None
+        Weights stay within this ratio of the entitlements (harness.control.bound). None: unbounded.
+    write_threshold : float
+        Siblings keep the weights that were written last while no share among them would change by this fraction or
+        more (harness.control.threshold). 0: every change is written.
+    remember : bool
+        Whether a removed leaf keeps its account in case it reappears.
+    preemption : PreemptionRule or None
+        The scheduler's preemption, which the weights must not trigger (harness.control.preemption). None: the scheduler
+        does not preempt, or the administrator accepts that it kills containers.
+    preemption_budget_mb_s : float
+        Amount of work that preemption may kill within any hour, in MiB·s (harness.control.killed). The driver adds the
+        losses to `killed` before each observation.
     """
 
     def __init__(
@@ -103,13 +113,14 @@ class ControlCore:
         self.killed = KilledWork(preemption_budget_mb_s)
         #: Created at the first observation, from its leaves. Afterwards never None.
         self.ledger: Ledger | None = None
-        #: The attributes written last. None: none yet, or it is not known what is in force. An equal plan is not
-        #: written.
+        #: The attributes written last; a plan that equals them is not written again. None: nothing was written yet, or
+        #: the attributes in force are unknown.
         self.written: Attributes | None = None
         self.last_write_s = -math.inf
-        #: The waiting leaves to which the bounds beside preemption gave less than the policy, at the last decision.
+        #: The leaves with unmet demand that got less than the policy planned at the last decision, because a larger
+        #: weight could have triggered preemption.
         self.held: Mapping[str, HeldBack] = {}
-        #: The entitlements by which `written` was decided, where a threshold asks for them.
+        #: The entitlements at the time `written` was decided; only filled if there is a write threshold.
         self._entitled: Mapping[str, float] = {}
         #: Since when an Observe has not been answered (None: none outstanding).
         self.observing_since_s: float | None = None
@@ -117,17 +128,20 @@ class ControlCore:
         self.actuating_since_s: float | None = None
         #: Last counters of removed leaves.
         self._consumed: dict[str, Usage] = {}
-        #: The ledger's leaves, one row each with the last counters, and whether the leaf has shown any counter yet.
+        #: The ledger's leaves, in the order of the rows of `_last` and `_shown_once`.
         self._leaves: tuple[str, ...] = ()
+        #: (leaves, 2): the last counters, MiB-seconds and vcore-seconds.
         self._last: Any = np.zeros((0, 2))
+        #: (leaves,): whether a leaf has shown a counter yet. None: all have.
         self._shown_once: Any = None
-        #: Shape and capacity of the last observation; `decide` accepts only observations with the same two.
+        #: Shape and capacity of the last observation; `decide` accepts only observations with the same shape and
+        #: capacity. None: `decide` accepts none.
         self._like: tuple[Any, Any] | None = None
-        #: `written`, and its weights in the order of that shape (None: `written` has more than weights).
+        #: `written`, and its weights in the order of that shape (None: `written` sets other attributes, too).
         self._in_order: tuple[Attributes | None, Any] = (None, None)
         #: An earlier controller's ledger and counters, until an observation shows how the policy accounts (`resume`).
         self._kept: tuple[LedgerState, Mapping[str, Sequence[float]]] | None = None
-        #: By how much their times are moved.
+        #: Seconds by which the times of `_kept` have to be moved.
         self._shift_s = 0.0
         self._leaf_weights: tuple[tuple[str, float], ...] = ()
         self._capacity: Any = None
@@ -135,7 +149,7 @@ class ControlCore:
         self._claims: dict[str, float] = {}
 
     def handle(self, event: Event) -> list[Action]:
-        """Return the actions for an event. External failures become RaiseAlarm; they never raise."""
+        """Return the actions for an event. A failure of the policy or the cluster becomes a RaiseAlarm action."""
         if type(event) is Observed:
             return self._observed(event)
         if type(event) is Actuated:
@@ -150,16 +164,16 @@ class ControlCore:
         raise TypeError(f"{type(event).__name__} is not an event of the control core")
 
     def consumed(self) -> Mapping[str, Usage]:
-        """Return each leaf's counter when it was last accounted for; `resume` takes it."""
+        """Return each leaf's counter at the time it was last accounted for, as `resume` expects it."""
         rows = zip(self._leaves, self._last.tolist(), strict=True)
         known = [True] * len(self._leaves) if self._shown_once is None else self._shown_once.tolist()
         present = {leaf: Usage(*row) for (leaf, row), shown in zip(rows, known, strict=True) if shown}
         return {**self._consumed, **present}
 
     def decide(self, figures: Figures) -> list[Action] | None:
-        """Answer like `handle` to an `Observed`, from a simulation's figures and without building queue views.
+        """Return the actions that `handle` returns for an `Observed`, from a simulation's arrays without queue views.
 
-        Returns None if `handle` has to be called. In both cases the observation is accounted for.
+        Returns None if the caller has to call `handle` with the observation instead.
         """
         ledger, like = self.ledger, self._like
         if ledger is None or like is None or like[0] is not figures.shape or like[1] is not figures.capacity:
@@ -184,11 +198,15 @@ class ControlCore:
         return actions
 
     def resume(self, state: LedgerState, consumed: Mapping[str, Sequence[float]]) -> None:
-        """Continue an earlier controller's accounts from the first observation on; what is in force is not known.
+        """Continue an earlier controller's accounts from the first observation on.
 
-        state : the ledger's (`Ledger.state`). If it does not match how the policy accounts, accounting restarts and an
-            alarm reports this. If the policy fails, its settings are unknown and the stored accounts are kept.
-        consumed : leaf -> its counter at that time, MiB-seconds and vcore-seconds.
+        Parameters
+        ----------
+        state : LedgerState
+            The stored ledger (`Ledger.state`). If it does not match the policy's ledger settings, accounting restarts
+            and an alarm reports this. If the policy fails, its settings are unknown and the stored accounts are kept.
+        consumed : Mapping[str, Sequence[float]]
+            Leaf -> its counter at the time of ``state``, in MiB-seconds and vcore-seconds.
         """
         self._kept = (state, consumed)
 
@@ -200,7 +218,7 @@ class ControlCore:
     def forget_written(self) -> None:
         """Forget the written attributes, so that the next plan is written.
 
-        Called when it is no longer known what is in force (RM restart, somebody else's edit).
+        Called when the weights in force are no longer known (RM restart, somebody else's edit).
         """
         self.written = None
 
@@ -278,10 +296,11 @@ class ControlCore:
         return [*alarms, *self._write(sound, now, counted.by_leaf, plan.reasons)]
 
     def _without_small_changes(self, sound: Attributes, before: Attributes | None, snapshot: Snapshot) -> Attributes:
-        """Return what is wanted, with the written weights where they hardly change (`write_threshold`).
+        """Return the wanted attributes, with the written weights where the change is below `write_threshold`.
 
-        Weights that were written for an earlier use may be outside of the bounds beside preemption now. Such a group of
-        siblings is written; and then the groups below it are looked at again, because their part has changed.
+        Weights written for an earlier usage may by now exceed the bounds that keep preemption from killing containers.
+        Such a sibling group gets its new weights. The groups below it are then checked again, because their parent's
+        share has changed.
         """
         entitled = {name: queue.weight for name, queue in snapshot.queues.items()}
         kept = sound
@@ -355,7 +374,7 @@ class ControlCore:
                 consumed = {queue: Usage(*used) for queue, used in counters.items()}
                 ledger = Ledger.restored(state, settings)
                 ledger.shift(self._shift_s)
-                # A ledger that is ahead of the present would refuse every observation until its time comes.
+                # A ledger whose time lies in the future would refuse every observation until that time.
                 ledger.shift(min(snapshot.time_s - ledger.time_s, 0.0))
                 self._consumed = consumed
             except (KeyError, TypeError, ValueError) as error:
@@ -443,7 +462,7 @@ class ControlCore:
 
 
 def _counting(policy: Policy, snapshot: Snapshot) -> LedgerSettings:
-    """Return how a policy's ledger accounts.
+    """Return the ledger settings of a policy.
 
     Raises whatever a user's policy raises, and TypeError or ValueError for an invalid result.
     """
@@ -452,7 +471,7 @@ def _counting(policy: Policy, snapshot: Snapshot) -> LedgerSettings:
         settings = policy.plan(snapshot, CountedLedger()).order.ledger
     if not isinstance(settings, LedgerSettings):
         raise TypeError(f"its order's ledger is {type(settings).__name__}, not LedgerSettings")
-    # Only the ledger knows which settings are invalid.
+    # The constructor validates the settings.
     Ledger(settings, {}, ZERO)
     return settings
 

@@ -1,4 +1,4 @@
-"""Find the administrator's entitlements while a controller's momentary weights are in force. Reads only.
+"""Find the administrator's entitlements while a controller's weights are in force, without changing anything.
 
 Also checks whether the queues that a configuration names exist.
 """
@@ -24,7 +24,7 @@ from harness.yarn.capacity.source import FileSource
 from harness.yarn.files import ConfigStore, LocalStore
 from harness.yarn.rmclient import RmClient
 
-#: At most this many queues are named.
+#: Maximum number of queues named in a message.
 _MOST_NAMED = 5
 
 
@@ -40,7 +40,7 @@ def unknown_queues(entitlements: Collection[str], known: Collection[str]) -> str
     shown = []
     for path in missing[:_MOST_NAMED]:
         near = get_close_matches(path[:200], list(known), 3)
-        # By spelling alone, a queue of the same name below another parent is often no close match.
+        # A queue of the same name below another parent is often no close match by the spelling of its path.
         own = path.rpartition(".")[2]
         near += [other for other in sorted(known) if other.rpartition(".")[2] == own and other not in near]
         shown.append(f"no queue {path}" + (f" (near: {', '.join(near[:3])})" if near else ""))
@@ -67,10 +67,10 @@ def check_entitlements(entitlements: Collection[str], known: Collection[str], ac
 
 
 def of_config(config: EnforceConfig, client: RmClient | None = None) -> dict[str, float]:
-    """Queue -> w_i as a controller with this configuration uses it: from ``queues``, else the administrator's weight.
+    """Return queue -> w_i as a controller uses it: from the key ``queues``, or else the administrator's weight.
 
-    On the Capacity Scheduler the figures are parts of the cluster in per cent. ``client`` is needed if the
-    ResourceManager's store holds the Capacity Scheduler's settings. Raises what reading the file or the store raises.
+    For the Capacity Scheduler, the weights are percentages of the cluster. ``client`` is needed if the Capacity
+    Scheduler's settings are in the ResourceManager's store. Raises what reading the file or the store raises.
     """
     said = dict(config.control_settings().entitlements)
     open_actuator = config.actuator_opener(client) if client is not None else config.offline_opener()
@@ -90,7 +90,7 @@ def _restored(open_actuator: Callable[[Document], Actuator[RmClient]], config: E
     actuator = open_actuator(kept.get)
     if actuator.beside is not None:
         lease = _lease_of(actuator.beside)
-        # The controller's announcement beside the file is newer than an older copy of the ledger.
+        # If the ledger is an older copy, the controller's announcement beside the file is newer.
         later = (
             lease.announced_by == kept.get("identity")
             and generation_of(lease.announced.get("generation")) > actuator.generation
@@ -101,9 +101,9 @@ def _restored(open_actuator: Callable[[Document], Actuator[RmClient]], config: E
 
 
 def of_file(path: str, *, capacity: bool = False) -> tuple[str, dict[str, float] | None]:
-    """Describe who writes the scheduler's file at a local path ('': nobody, or not visible from here).
+    """Describe the controller that writes the scheduler's file at a local path ('': none is visible from here).
 
-    Also returns the administrator's weights as that controller announces them (None: not announced).
+    Also returns the administrator's weights that the controller announces (None: none are announced).
     """
     if not Path(path).is_file():
         return "", None

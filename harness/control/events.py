@@ -22,7 +22,7 @@ AlarmKind = Literal["observation", "clock", "cluster", "policy", "actuation", "n
 
 @dataclass(frozen=True, slots=True)
 class Tick:
-    """A control period has passed (drivers that observe on request)."""
+    """A control period has passed. Only sent by drivers that observe on request."""
 
     now_s: float
 
@@ -32,10 +32,11 @@ class Observed:
     """The cluster has been observed.
 
     ``consumed`` is cumulative per leaf since any fixed moment (the RM's memorySeconds and vcoreSeconds, summed), so a
-    missed observation loses nothing. ``active``: leaves with pending or running tasks. ``assumed``: future usage that
-    running tasks are assumed to have (harness.sim.quantum), if the driver knows tasks. ``guaranteed``: the part of the
-    parent's capacity of queues whose siblings are not guaranteed all of it (`harness.yarn.queue_answers`).
-    ``preempted``: application -> the work that preemption has killed of it, MiB·s; those without may be missing.
+    missed observation loses nothing. ``active``: leaves with pending or running tasks. ``assumed``: leaf -> assumed
+    future usage of its running tasks (harness.sim.quantum), if the driver knows the tasks. ``guaranteed``: queue ->
+    its fraction of the parent's capacity, for queues that together with their siblings are guaranteed less than all of
+    it (`harness.yarn.queue_answers`). ``preempted``: application -> work of it that preemption has killed, MiB·s;
+    applications without losses may be missing.
     """
 
     snapshot: Snapshot
@@ -57,7 +58,7 @@ class ObservationFailed:
 
 @dataclass(frozen=True, slots=True)
 class Actuated:
-    """A Write and its Refresh ended. If ``ok`` is False, it is not known what is in force."""
+    """A Write and its Refresh ended. If ``ok`` is False, the attributes in force are unknown."""
 
     now_s: float
     ok: bool = True
@@ -97,12 +98,12 @@ class Refresh:
 
 @dataclass(frozen=True, slots=True)
 class ReadBack:
-    """Read what is in force and answer with Shown."""
+    """Read the weights in force and answer with Shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class RaiseAlarm:
-    """Notify a person. The core continues with the last state known to be good."""
+    """Notify a person. The attributes in force stay unchanged."""
 
     kind: AlarmKind
     text: str
@@ -112,9 +113,10 @@ class RaiseAlarm:
 class Record:
     """A decision with its reasons, for decisions.jsonl. ``changed``: queues that differ from the last write.
 
-    ``newcomers``: leaves that have asked for nothing yet since they joined the accounts; they are owed nothing.
-    ``held``: changed leaves that the bounds beside preemption hold back, with words for a person.
-    ``preempted_mb_s``: the work that preemption killed within the hour before; None: preemption does not bound it.
+    ``newcomers``: leaves that have not been active since they joined the accounts; they are owed nothing.
+    ``held``: changed leaf -> description of why it gets less than planned, because of preemption.
+    ``preempted_mb_s``: work that preemption killed within the last hour, MiB·s (None: preemption does not limit the
+    decision).
     """
 
     time_s: float

@@ -1,4 +1,4 @@
-"""Explain a queue's allocation, or an application's wait, in plain sentences and figures, from a `View`.
+"""Explain a queue's allocation or an application's wait in sentences and figures, from a `View`.
 
 Formatting only: `harness.yarn.holds` finds what holds a queue back.
 """
@@ -17,7 +17,7 @@ from harness.yarn.holds import ahead, ask_of_queue, holds_of_app, room, size_wor
 from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.turns import Turn, turn
 
-#: A running controller has polled within this time, seconds.
+#: A controller that has not polled for this long is assumed not to be running, seconds.
 _OLD_S = 60.0
 #: Characters of an application's diagnostics that are shown.
 _MOST_SAID = 600
@@ -50,7 +50,7 @@ def explain(view: View, path: str) -> list[str]:
 
 
 def full(view: View) -> list[str]:
-    """Warn that no vcore is free although memory is, because all other figures are of memory."""
+    """Warn if all vcores are in use while memory is free, because all other figures are about memory."""
     if view.vcores is None or "root" not in view.queues:
         return []
     held, there = view.vcores
@@ -108,7 +108,7 @@ def _now(view: View, row: QueueRow) -> str:
     )
     if row.wants:
         more = row.demand_mb - row.allocated_mb
-        # The Fair Scheduler cuts a queue's demand to its maximum: then only the number of containers tells.
+        # The Fair Scheduler limits a queue's demand to its maximum. The number of pending containers is not limited.
         waiting = [f"{more:,} MiB more"] if more > 0 else []
         waiting += [counted(row.pending, "container")] if row.pending else []
         since = f" for {seconds(max(view.time_s - row.waits_since_s, 0.0))}" if row.waits_since_s is not None else ""
@@ -176,7 +176,7 @@ def _weight(view: View, row: QueueRow) -> list[str]:
 
 
 def _held(view: View, row: QueueRow) -> list[str]:
-    """Explain which limits hold the queue back, or that none does."""
+    """Explain which limits block the queue, or state that none does."""
     if row.holds:
         turn = turn_of(view, row)
         return [*(hold.line() for hold in row.holds), *([] if turn is None else [turn.words])]
@@ -210,16 +210,16 @@ def _room(view: View, row: QueueRow) -> str:
 
 
 def turn_of(view: View, row: QueueRow) -> Turn | None:
-    """Return when the limits that hold a queue are expected to let the next one through; None if none holds it."""
+    """Return the expected time until a queue's limits admit its next container; None if no limit blocks it."""
     return None if view.facts is None else turn(view.facts, row.holds, row.path)
 
 
 def expected_s(view: View, row: QueueRow) -> float | None:
-    """Return when a waiting queue gets its next container on a full cluster, seconds; None if that is not known.
+    """Return the expected time until a waiting queue gets its next container, seconds; None if it is unknown.
 
-    Assumed: containers end as often as on the average since the RM's start, and each goes to the queue whose turn it
-    is, level by level. While limits hold the queue, no end of other queues' containers helps it: then the time is that
-    until they let the next one through (`turn_of`).
+    The estimate assumes that containers end at the average rate since the RM's start, and that each freed container
+    goes to the next queue in the scheduler's order, level by level. If limits block the queue, the time is the one
+    until the limits admit the next container (`turn_of`).
     """
     if row.holds:
         held = turn_of(view, row)
@@ -237,14 +237,14 @@ def expected_s(view: View, row: QueueRow) -> float | None:
 
 
 def _waiting(view: View, path: str) -> list[Rival]:
-    """Return the queue and those siblings that wait and are held by no limit, in the scheduler's order."""
+    """Return the waiting siblings that no limit blocks, and the queue itself if it waits, in the scheduler's order."""
     return [
         rival for rival in rivals(view, path) if rival.wants and (rival.path == path or not _blocked(view, rival.path))
     ]
 
 
 def _blocked(view: View, path: str) -> bool:
-    """Return whether limits block all waiting queues in a subtree: it gets no container, whatever ends."""
+    """Return whether limits block all waiting leaves of a subtree, so that it gets no freed container."""
     below = [row for row in view.queues.values() if row.leaf and (row.path + ".").startswith(path + ".") and row.wants]
     return bool(below) and all(row.holds for row in below)
 
@@ -354,7 +354,7 @@ def explain_app(view: View, app: AppStatus) -> list[str]:
 
 
 def app_document(view: View, app: AppStatus) -> dict[str, Any]:
-    """Return the explanation of an application as a JSON document: its queue's, and what holds the application."""
+    """Return the explanation of an application as a JSON document, which extends its queue's document."""
     facts = view.facts
     assert facts is not None
     queue = document(view, app.queue) if app.queue in view.queues else {"queue": app.queue, **head(view)}

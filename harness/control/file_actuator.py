@@ -1,4 +1,4 @@
-"""The attributes that a controller manages in an allocation file; all others stay untouched."""
+"""The actuator of the Fair Scheduler: manages attributes in an allocation file and leaves all others alone."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ from harness.yarn.validation import check_document
 
 #: A queue that the controller has named is removed from the file after this long without applications, seconds.
 IDLE_S = 60.0
-#: Message on when the ResourceManager reads the file without a refresh.
+#: Part of a message: when the ResourceManager reads the file without a refresh.
 LOADED_BY_POLL = "when the ResourceManager looks at the file next (10 to 20 s)"
-#: Weights of siblings that sum to `LEVEL_SUM` belong to an administrator if the changed ones are multiples of this.
-#: With more siblings than `_FEW`, a controller never gives round weights to all of them.
+#: Weights of siblings that sum to `LEVEL_SUM` still belong to an administrator if the changed weights are multiples of
+#: `_ROUND_PART`. With more siblings than `_FEW`, a controller never gives round weights to all of them.
 _ROUND_PART, _FEW = 50.0, 10
 #: Key of `FileActuator.texts`, beside the attributes.
 OPENED = "element"
@@ -52,7 +52,7 @@ OPENED = "element"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedFile(Prepared):
-    """An allocation file that is ready to be written. ``says``: what a ResourceManager reads in it."""
+    """An allocation file that is ready to be written. ``says``: its content as a ResourceManager parses it."""
 
     says: AllocationFile
 
@@ -61,8 +61,8 @@ class PreparedFile(Prepared):
 class FileActuator(BaseActuator):
     """One allocation file with its baseline and managed values.
 
-    ``departed`` also holds the weights that the controller gave to queues that it has named, even while they exist, so
-    that an older copy of the file is recognised.
+    ``departed`` also holds the weights of ad hoc queues that the controller has added to the file, even while these
+    exist, so that an older copy of the file is recognised.
     """
 
     store: ConfigStore
@@ -88,7 +88,7 @@ class FileActuator(BaseActuator):
     _data: bytes = field(default=b"", init=False)
     _file: AllocationFile = field(default_factory=AllocationFile, init=False)
     _names: frozenset[str] = field(default=frozenset(), init=False)
-    #: The file with newly named ad hoc queues, not written yet; and the named queues that it no longer contains.
+    #: The file with newly named ad hoc queues, not written yet. `_leaving`: named queues that it no longer contains.
     _drafted: bytes | None = field(default=None, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)
 
@@ -110,7 +110,7 @@ class FileActuator(BaseActuator):
         self._data, self._file, self._names, self._drafted = data, file, names, None
         self._traps.forget()
         self._leaving.clear()
-        # Remember that the file once had an element for the root: see `dangers`.
+        # The root stays in the baseline, so that `dangers` knows that the file once had an element for it.
         gone = [path for path in known_before if path in self.baseline and path not in names and path != ROOT]
         for path in gone:
             self._depart(path)
@@ -153,7 +153,7 @@ class FileActuator(BaseActuator):
                 value = known.get(attribute)
                 if text is None or value is None or stands[path].get(attribute) != value:
                     continue
-                # A weight that would break a ResourceManager is not written back as it is.
+                # A weight that would break a ResourceManager is not restored unchanged.
                 if attribute != "weight" or finite(value) == value:
                     here.setdefault(path, {})[attribute] = value
         if not here:
@@ -191,7 +191,7 @@ class FileActuator(BaseActuator):
             BaseActuator._depart(self, path)
 
     def _come_back(self, path: str, present: Values, older: bool) -> bool:
-        """Restore the entitlement of a queue that reappears with a managed weight; return whether it was such a queue.
+        """Restore the entitlement of a queue that reappears with a managed weight; return whether it had one.
 
         A queue that the controller had named is managed again, unless its weight is a round number, which a person may
         have written, and the file has no other weight from an older copy (``older``).
@@ -276,8 +276,8 @@ class FileActuator(BaseActuator):
             if path in gone:
                 self._leaving.add(path)
             else:
-                # Somebody else has put settings into the queue's element, so the queue is the administrator's from now
-                # on.
+                # Somebody else has added settings to the queue's element, so the queue now belongs to the
+                # administrator.
                 self.named.pop(path)
                 if "named" in self.departed.get(path, {}):
                     del self.departed[path]
@@ -294,7 +294,7 @@ class FileActuator(BaseActuator):
         self.named = {path: seen_s + seconds for path, seen_s in self.named.items()}
 
     def _base(self) -> bytes:
-        """Return the document that a new file starts from: the last read, with newly named queues."""
+        """Return the document from which a new file is made: the last one read, with newly named queues."""
         return self._data if self._drafted is None else self._drafted
 
     def prepare(self, attributes: Attributes) -> PreparedFile:
@@ -390,7 +390,7 @@ class FileActuator(BaseActuator):
         return {path: self._file.weight(path) for path in self.configured_weights()}
 
     def traps(self, client: RmClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
-        """Find the traps of controlling this cluster; what the RM has answered is kept until `forget_traps`."""
+        """Find the traps of controlling this cluster; the RM's answers are cached until `forget_traps`."""
         return self._traps.of(client, hadoop, lambda site: fair_traps(hadoop, site, self._file))
 
     def forget_traps(self) -> None:
@@ -427,11 +427,11 @@ class FileActuator(BaseActuator):
         return float32(float(f"{share:.3g}")) == share or (few and grid_weight(share) != share)
 
     def _changed_by_hand(self, groups: Mapping[str, Mapping[str, object]], stands: Mapping[str, Values]) -> set[str]:
-        """Like `BaseActuator._changed_by_hand`, for weights, of which every fourth computed one is round.
+        """Like `BaseActuator._changed_by_hand`. A quarter of the weights that a controller computes are round numbers.
 
-        Without a lease only the values themselves reveal another controller. It writes all groups of a file, so one
-        weight that looks computed stands for all; and its siblings that wait sum to `LEVEL_SUM`. With a lease, such
-        weights are an administrator's, because people write thousandths, too.
+        Without a lease, another controller is recognised only by its values. It writes all groups of a file, so if any
+        weight looks computed, no group is a person's. The weights that it gives to waiting siblings sum to `LEVEL_SUM`.
+        With a lease, this sum shows nothing, because people's weights may have it, too.
         """
         if self.leased:
             return BaseActuator._changed_by_hand(self, groups, stands)
@@ -482,7 +482,10 @@ class FileActuator(BaseActuator):
         return lines_of(refused(self._check_own()), self.store.name)
 
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
-        """Describe why a ResourceManager would refuse the prepared file, except what it refuses anyway."""
+        """Describe why a ResourceManager would refuse the prepared file.
+
+        Reasons that also apply to the administrator's own file are left out.
+        """
         errors = check_document(prepared.after, source=self.store.name).errors
         return lines_of(unlike(errors, self._check_own() if errors else []), self.store.name)
 
@@ -537,7 +540,7 @@ class FileActuator(BaseActuator):
 
 
 def _sum_to_level(new: Sequence[float], others: Sequence[float]) -> bool:
-    """Whether some ``new`` weights of siblings, and some ``others``, sum to what a controller gives those that wait."""
+    """Whether some ``new`` weights of siblings sum to `LEVEL_SUM`, alone or with some of the ``others``."""
     if len(new) + len(others) > _FEW:
         return False
     # Upper limit of the effect of rounding to the grid, and of raising to the smallest weight, on the sum.
@@ -599,7 +602,7 @@ def _fitting_policies(
 
 
 def _child_limit(file: AllocationFile, path: str) -> dict[str, str]:
-    """Return the limit that an ad hoc queue has from its parent, and would lose by being named."""
+    """Return the limit that an ad hoc queue inherits from its parent, which it would lose by being named."""
     limit = file.max_child_resources(path.rpartition(".")[0])
     return {} if limit is None else {"maxResources": resource_text(limit)}
 
@@ -607,9 +610,9 @@ def _child_limit(file: AllocationFile, path: str) -> dict[str, str]:
 def _scaled(weights: Mapping[str, float], names: Collection[str]) -> tuple[dict[str, float], tuple[str, ...]]:
     """Scale the weights of named queues for unnamed (ad hoc) siblings, which always have weight 1.
 
-    Only the ratio between siblings matters. Several ad hoc siblings all have weight 1 regardless of the weights they
-    should have, so their mean is used. If the scaled weights would leave the valid range, all named siblings are moved
-    into it by one factor: their own ratios are preserved, and the ratio to the ad hoc siblings is as close as possible.
+    Only the ratio between siblings matters, so the named siblings' weights are divided by the mean of the weights that
+    the ad hoc siblings should have. If the result would leave the valid range, the factor is limited: the ratios among
+    the named siblings are preserved, and their ratio to the ad hoc siblings is as close as possible.
     """
     ad_hoc: dict[str, list[float]] = {}
     unnamed: list[str] = []

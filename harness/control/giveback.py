@@ -1,9 +1,9 @@
 """Restore the administrator's configuration; this needs only the ledger and the file, not a running RM.
 
-The actuator (harness.control.file_actuator) knows who owns which value; this module defines the order of steps. A
-process killed in between leaves either the controller's file or the administrator's, and the next process can tell
-which. The order is file, refresh, bookkeeping, so that a full disk under the ledger does not keep the controller's
-values in force.
+The actuator (harness.control.file_actuator) knows who owns which value. This module defines the order of the steps:
+file, refresh, bookkeeping. With this order, a full disk under the ledger does not keep the controller's values in
+force. A process killed between two steps leaves either the controller's or the administrator's file, and the next
+process can tell which of them it is.
 """
 
 from __future__ import annotations
@@ -35,12 +35,14 @@ ClientT = TypeVar("ClientT")
 class Release:
     """The result of a release.
 
+    Parameters
+    ----------
     words
-        What is written and in force, for a person.
+        Message that describes what is written and in force.
     failed
         Whether something differs from the administrator's configuration, so that somebody must act.
-    notes : tuple
-        Minor failures by kind; none of them prevents the administrator's values from being restored.
+    notes
+        Minor failures as (kind, text). None of them prevents the administrator's values from being restored.
     prepared
         The document that was written.
     """
@@ -70,12 +72,21 @@ def release(
 
     Parameters
     ----------
-    actuator, store, lease : the managed configuration, the ledger, and the lease (None: no lease).
-    open_client : called once the file is written; returns None, or raises Unreachable, if there is no RM.
-    settings : the controller's.
-    released : a guard's release (harness.control.released). The lease is then kept and announces it; otherwise a
-    standby controller would take over.
-    recognise : called before a ResourceManager is refreshed; raises OtherCluster if it belongs to another cluster.
+    actuator : Actuator
+        The managed configuration.
+    store : LedgerStore
+        The ledger.
+    lease : Lease or None
+        The lease (None: no lease is used).
+    open_client : Callable
+        Called once the file is written. It returns None or raises Unreachable if there is no RM.
+    settings : ControlSettings
+        The controller's settings.
+    released : Mapping or None
+        Document of a guard's release (harness.control.released). If given, the lease is kept and announces the release;
+        otherwise a standby controller may take over.
+    recognise : Callable
+        Called before a ResourceManager is refreshed. It raises OtherCluster if the RM belongs to another cluster.
 
     Raises
     ------
@@ -137,8 +148,7 @@ def release(
 def _recognise(client: ClientT, recognise: Callable[[ClientT], None]) -> None:
     """Raise OtherCluster if the ResourceManager to be refreshed belongs to another cluster.
 
-    A ResourceManager that answers nonsense, or does not answer, is refreshed all the same. A store was checked before
-    it was read.
+    A ResourceManager that does not answer, or whose answers are invalid, is refreshed all the same.
     """
     try:
         recognise(client)
@@ -160,7 +170,7 @@ def _write(actuator: Actuator[ClientT], prepared: Prepared, still: Callable[[], 
 
 
 def _still(lease: Lease | None, *, signed: bool) -> Callable[[], None]:
-    """Return the check that runs just before the file is replaced: that nobody else has taken the lease.
+    """Return a function that raises if another controller holds the lease; it runs just before the file is replaced.
 
     A lease that cannot be written (full disk) does not prevent the restore.
     """
@@ -244,11 +254,11 @@ def adopt(actuator: Actuator[ClientT], store: LedgerStore, lease: Lease) -> str:
 
 
 def adopt_latest(actuator: Actuator[ClientT], store: LedgerStore) -> str:
-    """Bring the state of a ledger that is an older copy up to date, as far as no lease has done that (`adopt`).
+    """Bring the state of a ledger that is an older copy up to date, unless the lease has already done so (`adopt`).
 
-    The lock file beside the ledger tells who owns the values in the configuration. If it does not, the configuration is
-    compared with the copy's values (`Actuator.hold_against_file`). Returns a text on what was done ('': the ledger is
-    no copy). Raises what reading the configuration raises; then nothing is changed.
+    The lock file beside the ledger records who owns the values in the configuration. If it does not, the configuration
+    is compared with the copy's values (`Actuator.hold_against_file`). Returns a description of what was done ('': the
+    ledger is not a copy). Raises what reading the configuration raises; then nothing is changed.
     """
     before, seen = actuator.generation, store.seen_generation
     if before >= seen:
@@ -294,8 +304,9 @@ def put_in_force(
 ) -> str:
     """Make the RM load the restored configuration and verify it; return a description of the result.
 
-    An RM that does not answer (None: was not found) loads the file when it starts; the Fair Scheduler also loads it at
-    its next poll. If the RM would refuse the file, ``refusals`` says why. Raises all other failures.
+    An RM that does not answer (``client`` None: none was found) loads the file when it starts; the Fair Scheduler also
+    loads it at its next poll. ``refusals``: the reasons for which the RM would refuse the file. Raises all failures
+    except Unreachable.
     """
     what = _restored(actuator)
     why = f", but a ResourceManager would refuse them: {in_short(refusals)}" if refusals else ""

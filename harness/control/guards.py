@@ -1,7 +1,7 @@
-"""Guards: limits that an administrator sets on side effects while weights are in force. Pure.
+"""Guards: limits that an administrator sets on side effects while weights are in force. No I/O.
 
-`GuardWatch` is given every poll and reports when a guard is exceeded; the driver acts on it. Conditions from before its
-first poll do not count, because the controller has not caused them.
+`GuardWatch` checks every poll and reports when a guard is exceeded; the controller then releases. Conditions from
+before the first poll do not count, because the controller has not caused them.
 """
 
 from __future__ import annotations
@@ -22,24 +22,26 @@ Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)]
 
 
 class Guards(Strict):
-    """The configured limits; None: no limit. If one is exceeded, the controller restores the file."""
+    """The configured limits (None: no limit). If one is exceeded, the controller restores the configuration."""
 
     longest_wait_s: Seconds | None = None
-    """How long a leaf may wait for a container while it holds less than its entitlement."""
+    """Longest time that a leaf may wait for a container while it holds less than its entitlement, seconds."""
     refused_per_hour: Annotated[int, Field(ge=0, le=1_000_000)] | None = None
-    """How many applications the RM may refuse (they fail before they have a container) within an hour."""
+    """Largest number of applications that the RM may refuse within an hour. A refused application fails before it gets
+    a container."""
     rm_response_s: Seconds | None = None
-    """How long the RM may take to show its queues; three times in a row is too much."""
+    """Longest time that the RM may take to show its queues, seconds. The guard triggers if three answers in a row take
+    longer."""
     foreign_edit: bool = False
-    """Whether somebody else's change of a value that the controller writes is too much. Without this a share that an
-    administrator writes becomes the queue's entitlement, and the controller goes on."""
+    """Whether to release when somebody else changes a value that the controller writes. Otherwise the controller
+    continues, and a share that an administrator wrote becomes the queue's entitlement."""
 
 
 class GuardWatch:
     """Checks each poll against the guards.
 
-    ``flat``: leaves are entitled by their own weights, ignoring the tree. ``dominant``: a queue holds its dominant
-    share, as the scheduler counts it, and not its part of the memory.
+    ``flat``: leaves are entitled by their own weights, ignoring the tree. ``dominant``: a queue's usage is its dominant
+    share instead of its share of the memory, because the scheduler compares queues by it.
     """
 
     def __init__(self, guards: Guards, *, flat: bool = False, dominant: bool = False) -> None:
@@ -59,9 +61,15 @@ class GuardWatch:
 
         Parameters
         ----------
-        refused : applications that the RM has refused -> when (ms of its clock); those reported before may be missing.
-        latest_ms : the latest end of an application that the RM has shown.
-        answer_s : how long the RM took to show its queues, seconds.
+        snapshot : Snapshot
+            The poll.
+        refused : Mapping[str, int]
+            Applications that the RM has refused -> time of the refusal (ms, the RM's clock). Applications reported in
+            an earlier call may be missing.
+        latest_ms : int
+            Latest end of an application that the RM has shown (ms, the RM's clock).
+        answer_s : float
+            Time that the RM took to show its queues, seconds.
         """
         if self._since_s is None:
             self._since_s = snapshot.time_s
@@ -94,10 +102,10 @@ class GuardWatch:
         return ""
 
     def _waited_s(self, queue: QueueView, now_s: float) -> float:
-        """Return how long the queue is known to have been given nothing.
+        """Return the seconds for which the queue is known to have waited without getting a container.
 
-        Without container counts, one container that ends and one that starts between two polls cancel out; the wait of
-        a queue that holds containers is then unknown and counts as 0.
+        Without container counts, a container that starts between two polls goes unnoticed if another one ends. The
+        waiting time of a queue that holds containers is then unknown and counts as 0.
         """
         if queue.backlog_since_s is None or (queue.allocated.memory_mb > 0 and queue.ended_containers is None):
             return 0.0
@@ -119,7 +127,7 @@ class GuardWatch:
 
 
 def entitled_shares(snapshot: Snapshot, *, flat: bool) -> dict[str, float]:
-    """Leaf -> the part of the cluster that it is entitled to, including while other queues are absent."""
+    """Return leaf -> the fraction of the cluster that it is entitled to, whether or not other queues are active."""
     tree = tree_of(snapshot)
     part = tree.flat_share if flat else tree.share
     return {tree.names[leaf]: part[leaf] for leaf in tree.leaves}

@@ -1,6 +1,6 @@
-"""Whether a controller was able to enforce its policy during a run, stored as ``control`` in ``run.json``.
+"""Record whether a controller was able to enforce its policy during a run; stored as ``control`` in ``run.json``.
 
-`harness.results.validity` defines the rule that makes a run invalid by these figures.
+`harness.results.validity` defines which of these figures make a run invalid.
 """
 
 from __future__ import annotations
@@ -13,22 +13,24 @@ from harness.control.reports import TickReport
 
 __all__ = ["ControlHealth", "health_of_decisions"]
 
-#: Alarms that do not prevent a policy from acting. Any other alarm counts as blocking if the tick did nothing.
+#: Kinds of alarms that do not prevent a policy from acting. Any other alarm except `not-in-force` counts as blocking if
+#: the tick carried out no decision.
 HARMLESS = frozenset({"foreign", "note", "app", "rm", "ad-hoc", "ledger", "guard", "backup", "unpaid"})
 RELEASED = "released"
-#: A controller without a tick for longer than this many seconds and this many periods counts as out of action.
+#: A controller counts as out of action if two ticks are further apart than both `SILENCE_S` and `SILENT_PERIODS`
+#: periods.
 SILENCE_S, SILENT_PERIODS = 30.0, 10.0
 
 
 @dataclass(slots=True)
 class ControlHealth:
-    """Counts how far the controller of one run could act. All times are seconds of the run."""
+    """Counts in how many ticks the controller of one run could act. All times are seconds of the run."""
 
     period_s: float
     ticks: int = 0
     #: Decisions that were carried out.
     decisions: int = 0
-    #: Decisions that were carried out and lasted: until the next decision no read-back showed other weights.
+    #: Decisions that were carried out and after which no read-back showed other weights until the next decision.
     effective: int = 0
     #: Ticks by the kind of alarm that kept the policy from acting.
     blocked: dict[str, int] = field(default_factory=dict)
@@ -84,7 +86,7 @@ class ControlHealth:
         return max(SILENCE_S, SILENT_PERIODS * self.period_s)
 
     def end(self, now_s: float) -> None:
-        """Close the account when the run has ended."""
+        """Complete the figures when the run has ended."""
         self.lasted_s = now_s
         self.effective += self._open
         self._open = False
@@ -92,7 +94,7 @@ class ControlHealth:
             self.out_of_action_s += now_s - self._ticked_s
 
     def document(self) -> dict[str, Any]:
-        """Return ``control`` of ``run.json``."""
+        """Return the content of ``control`` in ``run.json``."""
         return {
             "ticks": self.ticks,
             "decisions": self.decisions,
@@ -109,7 +111,7 @@ class ControlHealth:
 def health_of_decisions(
     decisions: Iterable[Mapping[str, Any]], *, period_s: float, lasted_s: float
 ) -> ControlHealth | None:
-    """Return the health of a simulated controller; None when it has left no trace in the run's decisions.
+    """Return the health of a simulated controller; None if the run's decisions contain no entry of a controller.
 
     A simulated controller makes every tick, and only decisions and alarms are recorded.
     """

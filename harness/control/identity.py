@@ -1,9 +1,9 @@
-"""Decide whether the ResourceManager that answers belongs to the ledger's cluster. Pure.
+"""Decide whether the ResourceManager that answers belongs to the ledger's cluster. No I/O.
 
 A ResourceManager has no permanent name: its cluster timestamp changes with each restart, and each member of a
 high-availability pair has its own. A new timestamp may mean a restart, a failover, or another cluster behind the
-address. These are distinguished by what ResourceManagers of one cluster share: applications (with a state store),
-nodes, and the cluster's name in a configuration with high availability.
+address. They are distinguished by properties that ResourceManagers of one cluster share: applications (with a state
+store), nodes, and the cluster's name in a configuration with high availability.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from harness.base.errors import InputError
 
 #: In ``accept``: treat any cluster that answers as the ledger's.
 ACCEPT_OTHER = "other-cluster"
-#: At most this many names of nodes and applications are shown.
+#: Maximum number of nodes or applications named in a message.
 _MOST_NAMED = 3
 
 
 class OtherCluster(InputError):
-    """The ResourceManager that answers is another cluster's."""
+    """The ResourceManager that answers belongs to another cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What ResourceManagers of one cluster share.
+    """Properties that the ResourceManagers of one cluster share.
 
     ``name``: ``yarn.resourcemanager.cluster-id`` ('': not known); ``hosts``: the hosts of its nodes (empty: not known).
     """
@@ -58,11 +58,17 @@ def why_another(
 
     Parameters
     ----------
-    known, shown : facts in the ledger, and facts that the ResourceManager shows.
-    shares_apps : whether it shows an application that the accounts know. The cluster is then the same, regardless of
-    all other facts.
-    strangers : applications that it shows and that were started before the last poll, but that no poll has shown.
-    restarted : whether it was started since the last poll at the same address. In a cloud, all nodes may then be new.
+    known : ClusterFacts
+        Facts stored in the ledger.
+    shown : ClusterFacts
+        Facts that the ResourceManager shows.
+    shares_apps : bool
+        Whether the RM shows an application that the accounts contain. The cluster is then the same, regardless of all
+        other facts.
+    strangers : Collection[str]
+        Applications that the RM shows and that started before the last poll, although no poll has shown them.
+    restarted : bool
+        Whether the RM was started since the last poll at the same address. In a cloud, all nodes may then be new.
     """
     if shares_apps:
         return ""

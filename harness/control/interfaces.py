@@ -1,11 +1,11 @@
-"""Protocols that a controller's driver needs of a cluster: an actuator, a store of configuration and an observer.
+"""Protocols through which the controller accesses a cluster: actuator, configuration store and observer.
 
 The drivers (`harness.control.wall`, `harness.control.tenure`, `harness.control.giveback`) use only these protocols, so
-a controller can steer any system that implements them. Three implementations are included:
+a controller can work on any system that implements them. Three implementations are included:
 
 - `harness.control.file_actuator.FileActuator` for a Fair Scheduler's allocation file;
 - `harness.control.capacity_actuator.CapacityActuator` for a Capacity Scheduler's file or store;
-- `harness.systems.kueue` for the weights of Kubernetes Kueue's ClusterQueues: how a package adds another.
+- `harness.systems.kueue` for the weights of Kubernetes Kueue's ClusterQueues, an example of an extension.
 
 ``ClientT`` is the type of the connection to the cluster (`harness.yarn.rmclient.RmClient` for YARN). The drivers only
 pass it on.
@@ -35,25 +35,25 @@ from harness.yarn.http import HttpOptions
 __all__ = ["Actuator", "ConfigStore", "Document", "Entitlements", "Observer", "ObserverContext", "SteeredSystem"]
 
 ClientT = TypeVar("ClientT")
-#: The same type where a protocol only receives a client.
+#: `ClientT` for protocols that only receive a client.
 ClientIn = TypeVar("ClientIn", contravariant=True)
-#: A function from the name of a ledger document to its content; None: the ledger has none of that name.
+#: A function from the name of a ledger document to its content (None: there is no document of that name).
 Document = Callable[[str], Any]
 #: The values of an actuator's settings in a configuration file.
 Scalar = str | int | float | bool | None
 
 
 class Entitlements(Protocol):
-    """The administrator's entitlements and limits, which an `Observer` needs for a snapshot."""
+    """The administrator's entitlements and limits, from which an `Observer` builds a snapshot."""
 
     def configured_weights(self) -> dict[str, float]:
         """Return the administrator's share of each queue, in any unit in which the ratios of siblings are correct."""
 
     def min_shares(self) -> dict[str, Resource]:
-        """Return the administrator's guarantees of queues whose guarantee the controller has written."""
+        """Return the administrator's minimum shares of queues whose minimum share the controller has written."""
 
     def max_shares(self, capacity: Resource) -> dict[str, Resource]:
-        """Return the administrator's limits of queues whose limit the controller has written.
+        """Return the administrator's maximum shares of queues whose maximum share the controller has written.
 
         Parameters
         ----------
@@ -65,17 +65,15 @@ class Entitlements(Protocol):
 class Actuator(Entitlements, Protocol[ClientIn]):
     """The actuator of one scheduler's configuration: tracks the owner of each value, writes values and verifies them.
 
-    An actuator remembers the administrator's values (`baseline`) and those that the controller wrote (`managed`),
-    stores both in a plain document, and never mistakes one for the other. Methods that reach the configuration raise
-    `harness.base.errors.InputError` (it cannot be read, or would be refused), `harness.yarn.errors.Unreachable`, or
-    `harness.yarn.errors.Refused`.
+    An actuator remembers the administrator's values (`baseline`) and the values that the controller wrote (`managed`),
+    and stores both in a plain document. Methods that access the configuration raise `harness.base.errors.InputError` if
+    it cannot be read or would be refused, `harness.yarn.errors.Unreachable`, or `harness.yarn.errors.Refused`.
     """
 
     generation: int
-    """How many documents have been prepared: of two ledgers, the one that has counted further knows the later values.
-    """
+    """A counter that each prepared document increases. Of two ledgers, the one with the higher value is newer."""
     edits: int
-    """How often somebody else had changed the configuration when it was read."""
+    """Number of reads that found the configuration changed by somebody else."""
 
     @property
     def baseline(self) -> Mapping[str, Values]:
@@ -83,35 +81,35 @@ class Actuator(Entitlements, Protocol[ClientIn]):
 
     @property
     def managed(self) -> Mapping[str, Mapping[str, list[Any]]]:
-        """What the controller wrote: queue -> attribute -> values that may be in force, the latest last."""
+        """The controller's values: queue -> attribute -> values that may be in force, the latest last."""
 
     @property
     def departed(self) -> Mapping[str, Mapping[str, Any]]:
-        """Removed queues -> what was known of them."""
+        """Removed queue -> its baseline and managed values."""
 
     @property
     def scheduler(self) -> str:
-        """Name of the scheduler for readers of the ledger; '' is the Fair Scheduler, as in older ledgers."""
+        """Name of the scheduler for readers of the ledger. '' stands for the Fair Scheduler, as in older ledgers."""
 
     @property
     def values_name(self) -> str:
-        """Name of the values that it writes, for messages."""
+        """Name of the written values in messages, for example "weights and limits"."""
 
     @property
     def creating(self) -> frozenset[str]:
-        """Queues that create queues below them by themselves: what is below them keeps its values."""
+        """Queues below which the cluster creates queues by itself; the values of those queues are not changed."""
 
     @property
     def load_validates(self) -> bool:
-        """Whether the cluster checks what it loads as completely as when it starts."""
+        """Whether the cluster validates a loaded configuration as completely as at its start."""
 
     @property
     def loaded_otherwise(self) -> str:
-        """How else an unreachable cluster loads what was written; follows the words "in force when it starts, or"."""
+        """How an unreachable cluster loads the configuration later, as a phrase for messages."""
 
     @property
     def beside(self) -> ConfigStore | None:
-        """The store beside which a lease is kept; None: there is no lease, so two controllers are not kept apart."""
+        """The store beside which a lease is kept; None if there is no lease to keep two controllers apart."""
 
     # --- stored and announced state ---
 
@@ -145,7 +143,7 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """
 
     def forget(self) -> None:
-        """Forget all managed values: the values found by the next read are the administrator's entitlements."""
+        """Forget all managed values: the values that the next read finds are the administrator's entitlements."""
 
     def hold_against_file(self) -> None:
         """Treat the remembered state like another controller's document, because the ledger is an older copy."""
@@ -154,7 +152,7 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """Describe queues whose share was unknown when first read and looks computed."""
 
     def shift(self, seconds: float) -> None:
-        """Move all remembered times by a number of seconds, after the clock that took them was found to be wrong."""
+        """Move all remembered times by ``seconds``, after their clock was found to be wrong."""
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:
         """Set a check that runs before the cluster's own store is read or changed.
@@ -162,35 +160,36 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         Parameters
         ----------
         recognise
-            Raises if another cluster answers (`Observer.check_cluster`).
+            A function that raises if another cluster answers (`Observer.check_cluster`).
         """
 
     def lease(
         self, identity: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
     ) -> Lease | None:
-        """Return the lease of the controller ``identity``; None if there is no place for one, or ``lease_s`` is 0.
+        """Return the lease of the controller ``identity``; None if `beside` is None or ``lease_s`` is 0.
 
         Parameters
         ----------
         identity
             The identity of the ledger.
         lease_s
-            Seconds without a renewal after which another controller may take it.
+            Seconds without a renewal after which another controller may take the lease.
         clock
-            A clock in seconds that never goes back.
+            Returns the time in seconds and never goes back.
         memory
-            Where the lease stores its observations across process restarts.
+            Store in which the lease keeps its observations across process restarts.
         """
 
     # --- reading ---
 
     def read(self, *, words_lost: bool = False) -> list[Drift]:
-        """Read the configuration: add new queues to the baseline. Return other people's edits of managed values.
+        """Read the configuration, add new queues to the baseline, and return other people's edits of managed values.
 
         Parameters
         ----------
         words_lost
-            Another controller wrote it and its last announcement is lost, so a value may be that controller's.
+            Whether another controller wrote the configuration and its last announcement is lost, so that a value may be
+            that controller's.
         """
 
     def names(self) -> frozenset[str]:
@@ -206,20 +205,20 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """Describe content of the configuration, as of the last `read`, that may crash the cluster's scheduler."""
 
     def traps(self, client: ClientIn, hadoop: tuple[int, int]) -> tuple[Trap, ...]:
-        """Return the dangers of steering this cluster.
+        """Return the known problems of controlling this cluster.
 
         Parameters
         ----------
         client
-            The cluster.
+            The client of the cluster.
         hadoop
-            Its release, as the observer knows it.
+            The cluster's release (`Observer.hadoop`).
         """
 
     def forget_traps(self) -> None:
-        """Forget what is known of traps, so that the next `traps` asks the ResourceManager again.
+        """Forget the known traps, so that the next `traps` queries the ResourceManager again.
 
-        It is called when another ResourceManager answers, or when the same one was restarted.
+        Called when another ResourceManager answers or the ResourceManager was restarted.
         """
 
     # --- writing ---
@@ -230,9 +229,9 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         Parameters
         ----------
         leaves
-            Queues of the cluster -> whether a leaf is busy.
+            Leaf queue of the cluster -> whether it has running applications or demand.
         now_s
-            The moment, seconds of the controller's clock.
+            Present time on the controller's clock, seconds.
         """
 
     def prepare(self, attributes: Attributes) -> Prepared:
@@ -242,21 +241,21 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """Return the configuration with the administrator's values in place of the managed ones."""
 
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
-        """Explain why the cluster would refuse what is prepared, except for what it refuses in any case."""
+        """Explain why the cluster would refuse the prepared configuration; reasons also in `refusals` are left out."""
 
     def write(self, prepared: Prepared, still: Callable[[], None] = always) -> None:
-        """Write what is prepared; raise `harness.yarn.files.FileChanged` if somebody else changed the configuration.
+        """Write a prepared configuration; raise `harness.yarn.files.FileChanged` if it was changed since the last read.
 
         Parameters
         ----------
         prepared
             A result of `prepare` or `original` of this actuator.
         still
-            Called just before the write; raises if the write must not happen any more.
+            Called just before the write. It raises if the write must not happen any more.
         """
 
     def write_groups(self, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
-        """Write siblings group by group, after the whole was refused; return a refused group's parent -> reason."""
+        """Write one sibling group at a time after the whole was refused; return refused group's parent -> reason."""
 
     def touch(self) -> None:
         """Rewrite the configuration unchanged, for a cluster that polls and may have missed the last write."""
@@ -264,7 +263,7 @@ class Actuator(Entitlements, Protocol[ClientIn]):
     # --- in force ---
 
     def load(self, client: ClientIn) -> None:
-        """Make the cluster load what was written."""
+        """Make the cluster load the written configuration."""
 
     def confirm(self, client: ClientIn, wanted: Mapping[str, float], *, timeout_s: float, every_s: float) -> None:
         """Wait until these shares are in force.
@@ -272,16 +271,16 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         Parameters
         ----------
         client
-            The cluster.
+            The client of the cluster.
         wanted
-            `Prepared.in_force`.
+            Queue -> share (`Prepared.in_force`).
         timeout_s, every_s
-            How long to wait, and how often to ask, seconds.
+            Longest time to wait, and interval between two queries, seconds.
 
         Raises
         ------
         harness.yarn.rmclient.NotEffective
-            They are not in force after that time.
+            The shares are not in force after ``timeout_s``.
         """
 
     def in_force(self, client: ClientIn) -> dict[str, float]:
@@ -299,17 +298,17 @@ class Observer(Protocol):
     """Observes the cluster for one controller."""
 
     facts: ClusterFacts
-    """What identifies the cluster, as it showed it last."""
+    """Properties that identify the cluster, as shown last."""
     identity: list[Any] | None
-    """Which server answered last, as JSON; None: none yet. A ledger keeps it."""
+    """Identity of the server that answered last, as JSON for the ledger (None: none has answered)."""
     hadoop: tuple[int, int]
-    """The cluster's release."""
+    """The cluster's Hadoop release (major, minor)."""
     news: str
-    """After a look: that another server answers than before, or the same after a restart, in words; else ''."""
+    """Message of the last poll that the server was restarted or that another server answers ('': neither)."""
     clock_s: float | None
-    """What the cluster's clock showed at the last look, seconds since 1970; None: it does not say."""
+    """The cluster's clock at the last poll, seconds since 1970 (None: not shown)."""
     answer_s: float
-    """How long the cluster took to show its queues at the last look, or to fail at that, seconds."""
+    """Time until the last poll's request for the queues was answered or failed, seconds."""
 
     @property
     def latest_end_ms(self) -> int:
@@ -317,7 +316,7 @@ class Observer(Protocol):
 
     @property
     def earliest_s(self) -> float | None:
-        """Start of the earliest application of the last poll that has used anything; None: none has."""
+        """Start of the earliest application in the last poll that has used resources, seconds (None: none has)."""
 
     @property
     def refused(self) -> Mapping[str, int]:
@@ -333,11 +332,11 @@ class Observer(Protocol):
         Raises
         ------
         harness.control.identity.OtherCluster
-            Another one answers.
+            Another cluster answers.
         """
 
     def queues(self) -> Collection[str]:
-        """Ask which queues the cluster has."""
+        """Query the names of the cluster's queues."""
 
     def look(self, actuator: Entitlements) -> Observed:
         """Poll the cluster and bring the accounts up to the present.
@@ -348,7 +347,7 @@ class Observer(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObserverContext:
-    """What a controller passes to its observer.
+    """The objects that a controller passes to its observer.
 
     Parameters
     ----------
@@ -359,13 +358,13 @@ class ObserverContext:
     accounts
         The usage of applications; the observer updates it at each poll.
     identity
-        `Observer.identity` as stored in the ledger; None: nothing yet.
+        `Observer.identity` as stored in the ledger (None: not stored).
     capacity
-        The cluster's capacity as stored in the ledger; zero: not known.
+        The cluster's capacity as stored in the ledger (zero: not stored).
     facts
         `Observer.facts` as stored in the ledger.
     on_info
-        Called with the cluster's information about itself before anything is accounted for; may raise.
+        Called with the cluster's information before a poll is accounted for. If it raises, the poll fails.
     """
 
     settings: ControlSettings

@@ -10,7 +10,7 @@ from harness.model.snapshot import Snapshot
 
 
 def decision_document(record: Record | None) -> dict[str, Any] | None:
-    """Return a decision in the form of decisions.jsonl."""
+    """Return a decision as an entry of decisions.jsonl (None: no decision)."""
     if record is None:
         return None
     attributes = record.attributes

@@ -1,4 +1,4 @@
-"""Caches the traps of a ResourceManager's cluster until they may have changed."""
+"""A cache of the traps of a ResourceManager's cluster."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class KnownTraps:
         hadoop: tuple[int, int],
         find: Callable[[Mapping[str, str] | None], tuple[Trap, ...]],
     ) -> tuple[Trap, ...]:
-        """Return the traps, requesting the ResourceManager's properties if the traps are not known.
+        """Return the traps. If they are not cached, request the ResourceManager's properties and find them.
 
         Parameters
         ----------
@@ -31,13 +31,13 @@ class KnownTraps:
         hadoop
             The ResourceManager's Hadoop release.
         find
-            Finds the traps in the properties; gets None if the ResourceManager does not show its properties.
+            Returns the traps in the properties. Its argument is None if the ResourceManager does not show them.
         """
         if self._found is not None and self._found[0] == hadoop:
             return self._found[1]
         site = shown_site(client.rest)
         found = find(site)
-        # Properties that the RM does not show are requested again: its administrator may grant access at any time.
+        # If the RM does not show its properties, ask again next time: its administrator may grant access at any time.
         self._found = None if site is None else (hadoop, found)
         return found
 

@@ -1,15 +1,16 @@
-"""One controller at a time: a lease in a small file beside the allocation file, in the same store.
+"""A lease that allows one controller at a time: a small file beside the allocation file, in the same store.
 
 The holder rewrites the file with an increasing count. Another controller takes over only after the count has not
-changed for the lease's duration by its own clock, so clocks need not agree. A check and the following write are not
-atomic: the last writer holds the lease, and the other one notices at its next check. Two controllers with the same
-ledger are kept apart by the ledger's own lock. The same ledger counts as the same holder, so a controller that was
-killed can resume at once.
+changed for the lease's duration by its own clock, so the clocks need not agree. A check and the following write are not
+atomic: the last writer holds the lease, and the previous holder notices this at its next check. Two controllers with
+the same ledger are kept apart by the ledger's own lock. The same ledger counts as the same holder, so a controller that
+was killed can resume at once.
 
-A standby controller renews its own sign of life beside the lease, so that a holder that is stopped can hand over.
+A standby controller regularly rewrites a file of its own beside the lease (its sign of life), so that a holder that is
+stopped knows whether it can hand over.
 
 The holder also announces in the lease which values of the file are the administrator's and which are managed. Without
-this, a controller with another ledger would see only the file, and take momentary weights for entitlements.
+this, a controller with another ledger would see only the file and mistake the controller's weights for entitlements.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from harness.base.errors import InputError, YarnfairError
 from harness.control.processes import boot_id, is_dead, this_process
 from harness.yarn.files import ConfigStore
 
-#: The holder renews after this fraction of the lease's duration.
+#: The holder renews the lease after this fraction of its duration.
 RENEW_PART = 1 / 3
 
 
-#: Name of the ledger document about the observed lease of another holder.
+#: Name of the ledger document that records since when another holder's lease has been unchanged.
 SEEN = "lease_seen"
 
 
 class Memory(Protocol):
-    """Where a lease stores its observations across process restarts; a `LedgerStore` is one."""
+    """A store in which a lease keeps its observations across process restarts, such as a `LedgerStore`."""
 
     def document(self, name: str) -> Any:
         """Return the named document; None if there is none."""
@@ -64,12 +65,18 @@ class Lease:
 
     Parameters
     ----------
-    place : where the lease is stored.
-    owner : the identity of this controller's ledger.
-    lease_s : after this long without a renewal another controller may take the lease, seconds.
-    clock : seconds since the machine was started, never going back.
-    standby : where standby controllers store their signs of life (None: nowhere).
-    memory : where the start of another holder's silence is remembered (None: nowhere).
+    store : ConfigStore
+        Store of the lease file.
+    owner : str
+        Identity of this controller's ledger.
+    lease_s : float
+        Seconds without a renewal after which another controller may take the lease.
+    clock : Callable
+        Returns seconds since the machine was started; never goes back.
+    standby : ConfigStore or None
+        Store of the standby controllers' sign of life (None: there is none).
+    memory : Memory or None
+        Store of the time since which another holder's lease has been unchanged (None: not stored).
     """
 
     def __init__(
@@ -84,32 +91,33 @@ class Lease:
         self._memory = memory
         self.store, self.owner, self.lease_s, self.standby = store, owner, lease_s, standby
         self._signed_s: float | None = None
-        #: Last content of the standby file, and when this process last saw it change.
+        #: Last content of the standby file, and the time when this process last saw it change (None: never).
         self._sign: tuple[bytes, float | None] | None = None
         self._clock = clock
         self._count = 0
         self._renewed_s: float | None = None
-        #: Another holder's lease, and since when it has been unchanged.
+        #: Content of another holder's lease, and the time since which it has been unchanged.
         self._seen: tuple[bytes, float] | None = None
-        #: Another holder's lease at the last check, and whether any has changed since the first check.
+        #: Content of another holder's lease at the last check.
         self._stood: bytes | None = None
+        #: Whether another holder's lease has changed since the first check, so that its holder is running.
         self.other_lives = False
-        #: Whether the lease was its own when last read before it was renewed: a killed holder resumes.
+        #: Whether the lease belonged to this ledger when it was read before the first renewal: a killed holder resumes.
         self.goes_on = False
         #: The holder's announcement about the file (`keep`), as last read or written.
         self.announced: dict[str, Any] = {}
         #: Whether the announcement still has to be written, because writing it failed.
         self._unannounced = False
-        #: Author of the announcement, and whether the lease last read (another holder's or a vacant one) has an
-        #: announcement.
+        #: `announced_by`: identity of the announcement's author. `heard`: whether the lease last read (another holder's
+        #: or a vacant one) contains an announcement.
         self.announced_by, self.heard = "", False
         #: Whether the content last read was not a valid lease.
         self._nonsense = False
-        #: Whether it took over with an announcement older than the previous holder's writes; it then announces nothing.
+        #: Whether this controller took over without the previous holder's last announcement. It then announces nothing.
         self._silent = False
-        #: Whether the lease last read is its own from such a takeover, after which the process was killed.
+        #: Whether the lease last read was written by this ledger's controller after such a takeover.
         self._was_silent = False
-        #: The release by a guard of the holder (harness.control.released); None: no release.
+        #: Document of the holder's release by a guard (harness.control.released); None: no release.
         self.released: dict[str, Any] | None = None
 
     def hold(self, *, take: bool = True, waits: bool = False) -> None:
@@ -117,11 +125,13 @@ class Lease:
 
         Parameters
         ----------
-        take : whether to take over a lease that another controller no longer renews, or that is vacant, and to renew
-        its own after a restart of this object.
-        waits : whether to wait for the lease's duration while the lease is unreadable, or after another holder's was
-        deleted: a live holder will rewrite it with its announcement. Whoever takes it at once lacks the last
-        announcement, and may mistake a controller's weights for the administrator's.
+        take : bool
+            Whether to take over a lease that is vacant or that another controller no longer renews, and to renew this
+            ledger's own lease after a restart of the process.
+        waits : bool
+            Whether to wait for the lease's duration while the lease is unreadable, or after another holder's lease was
+            deleted: a running holder will rewrite it with its announcement. A controller that takes it at once lacks
+            the last announcement and may mistake a controller's weights for the administrator's.
 
         Raises
         ------
@@ -155,8 +165,7 @@ class Lease:
                 raise HeldByAnother(
                     f"another controller writes this file ({_who(found)})",
                     where=self.store.name,
-                    # Constant text: a standby reports this in every period, and the log should have a single line for
-                    # it.
+                    # A constant text: a standby reports it in every period, and the log should contain it once.
                     hint=f"stop it; or wait: {allowed:g} s after its last sign of life it is taken over, "
                     "by the next try where this one ends",
                 )
@@ -173,11 +182,11 @@ class Lease:
         self._renew(now, data)
 
     def _still_s(self, data: bytes, now: float) -> float:
-        """Return how long the lease has been unchanged, as observed by this or an earlier process."""
+        """Return for how many seconds the lease has been unchanged, as observed by this or an earlier process."""
         return now - self._seen_since(data, now)
 
     def _seen_since(self, data: bytes, now: float) -> float:
-        """Return since when another holder's lease has been unchanged, as observed by this or an earlier process."""
+        """Return the time since which another holder's lease has been unchanged, as observed by any process."""
         if self._seen is not None and self._seen[0] == data:
             return self._seen[1]
         since = now
@@ -199,7 +208,7 @@ class Lease:
         return _who(found) if found.get("owner") else ""
 
     def keep(self, announced: Mapping[str, object], released: Mapping[str, object] | None = None) -> None:
-        """Store the holder's announcement before it writes the file, and check that the lease is still its own.
+        """Store the announcement before the file is written, and check that this controller still holds the lease.
 
         Raises HeldByAnother, or InputError if the lease cannot be read or written.
         """
@@ -213,7 +222,7 @@ class Lease:
         new = None if released is None else dict(released)
         same = dict(announced) == self.announced and self.announced_by == self.owner and new == self.released
         if self._unannounced or not same:
-            # Copy the document as a reader would see it, because the owner continues to change its own.
+            # Store a copy, because the caller continues to change its document.
             self.announced, self.announced_by, self.released = json.loads(json.dumps(dict(announced))), self.owner, new
             self._silent, self._unannounced = False, True
             self._renew(self._clock(), data)
@@ -264,8 +273,8 @@ class Lease:
     def end(self) -> None:
         """Remove this controller's lease or standby file. Errors are ignored as in `give_back`.
 
-        If a standby exists, alive or not, the lease is left vacant instead: a standby would wait for the holder of a
-        deleted lease.
+        If a standby file of another ledger exists, the lease is left vacant instead, because a standby would wait for
+        the holder of a deleted lease.
         """
         try:
             if self._renewed_s is not None and self._read()[1].get("owner") == self.owner:
@@ -287,7 +296,7 @@ class Lease:
             self.standby.clear()
 
     def has_successor(self) -> bool:
-        """Whether a standby has renewed its sign of life within the lease's duration, as far as was checked."""
+        """Whether this process has seen a standby renew its sign of life within the lease's duration."""
         now = self._clock()
         self._watch(now)
         moved_s = self._sign[1] if self._sign is not None else None
@@ -301,13 +310,13 @@ class Lease:
             return False
 
     def other_holder(self) -> str:
-        """Describe another holder, alive or not; "" if there is none. Writes nothing."""
+        """Describe another holder, whether or not it is running ('': there is none). Writes nothing."""
         found = self._read()[1]
         self._take_words(found)
         return _who(found) if found.get("owner", "") not in ("", self.owner) else ""
 
     def spare(self) -> bool:
-        """Whether a standby with another ledger has left a sign of life, alive or not."""
+        """Whether there is a sign of life of a standby with another ledger, whether or not it is still running."""
         try:
             found = json.loads(self.standby.read()) if self.standby is not None else None
         except (YarnfairError, ValueError, RecursionError):
@@ -315,18 +324,18 @@ class Lease:
         return isinstance(found, dict) and found.get("owner", self.owner) != self.owner
 
     def give_sign(self) -> None:
-        """Renew the standby's sign of life. Errors are ignored; the holder then does not hand over to it."""
+        """Renew this standby's sign of life. Errors are ignored; the holder then does not hand over to it."""
         now = self._clock()
         if self.standby is None or (self._signed_s is not None and now - self._signed_s < self.lease_s * RENEW_PART):
             return
         self._count += 1
         self._signed_s = now
-        # A standby that cannot write its file stays invisible to the holder; nothing else changes.
+        # A standby that cannot write its file is invisible to the holder, but it still takes over an expired lease.
         with contextlib.suppress(YarnfairError):
             self.standby.write(json.dumps({"owner": self.owner, "count": self._count}).encode() + b"\n")
 
     def _watch(self, now: float) -> None:
-        """Check whether the standby file has changed; an unchanged file means that the standby is dead."""
+        """Record whether the standby file has changed, which shows that a standby is running."""
         if self.standby is None:
             return
         try:
@@ -371,7 +380,7 @@ class Lease:
             return data, {}
         owner = found.get("owner", "")
         if owner != self.owner:
-            # Another holder's lease that becomes vacant between two reads was its last sign of life.
+            # A lease that became vacant between two reads has changed, too: its holder was running.
             self.other_lives |= self._stood is not None and data != self._stood
             if owner:
                 self._stood = data
@@ -387,7 +396,7 @@ class Lease:
         return (self._stood is not None or self._nonsense or self._was_silent) and not self.heard
 
     def _take_words(self, found: Mapping[str, object]) -> None:
-        """Take over the lease's announcement. Not for the holder, because somebody else may have written the lease."""
+        """Take over the lease's announcement. The holder does not call this: it announces its own values."""
         announced, by = found.get("said"), found.get("said_by")
         self.heard = isinstance(announced, dict) and isinstance(by, str) and by != ""
         if isinstance(announced, dict) and isinstance(by, str):

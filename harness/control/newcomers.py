@@ -1,7 +1,7 @@
-"""Finds for each new queue the queue that it was before: renamed, moved or copied in a file with a controller's shares.
+"""Find the queue from which a new queue was renamed, moved or copied in a file with a controller's shares.
 
-A share that a controller wrote is as good as a signature: its digits identify the queue for which it was written. A
-round share is not, because a person may have written it, and counts only under narrower conditions.
+The digits of a share that a controller computed identify the queue for which it was written. A round share does not,
+because a person may have written it; it counts only under narrower conditions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 #: Marks a removed queue whose entitlement a new queue has taken over.
 RENAMED = "renamed"
-#: A share that a person may have written is only compared with those of this many most recently removed queues.
+#: A share that a person may have written is compared only with the shares of this many most recently removed queues.
 LATELY = 20
 
 
@@ -30,7 +30,7 @@ def leaf(path: str) -> str:
 class Likeness:
     """A new queue with a share that a controller wrote for ``model``.
 
-    Among several, the lowest ``rank`` is likeliest.
+    Of several likenesses of a queue, the one with the lowest ``rank`` is the likeliest.
     """
 
     path: str
@@ -45,18 +45,18 @@ class Models:
     Parameters
     ----------
     known
-        By queue: its ``baseline``, and the values that a controller wrote (``ours``) for each attribute. Removed queues
+        Queue -> its ``baseline``, and the values that a controller wrote (``ours``) for each attribute. Removed queues
         come first.
     wrote
-        Share -> queue -> whether it was the last share that a controller wrote for this queue.
+        Share -> queue -> whether that share was the last that a controller wrote for the queue.
     left
         The queues that the present change of the configuration has removed.
     later
-        The queues that an earlier change has removed, and whose entitlement no new queue has yet.
+        The queues that earlier changes have removed and whose entitlement no new queue has taken over.
     managed
         The present queues with managed shares.
     beside
-        The parents whose children may have a controller's shares.
+        The parents whose new children may have a controller's shares.
     """
 
     known: Mapping[str, Mapping[str, Any]]
@@ -74,7 +74,7 @@ class Models:
         new
             New queue's path -> its share, in the order of the document. Likenesses of equal rank keep that order.
         by_hand
-            Whether a person may have written a share.
+            Returns whether a person may have written a share.
         """
         found = [
             Likeness(path, model, self._rank(path, model, last))
@@ -85,10 +85,10 @@ class Models:
         return sorted(found, key=lambda one: one.rank)
 
     def _rank(self, path: str, model: str, last: bool) -> tuple[bool, ...]:
-        """Rank a model; the lowest rank is the likeliest.
+        """Rank a model by four criteria; the lowest rank is the likeliest.
 
-        In this order: this change removed the model; the share was the last one written for it; it has the new queue's
-        name (moved); it has the new queue's parent (renamed).
+        The criteria, in order of importance: the present change removed the model; the share was the last one written
+        for the model; the model has the new queue's name (moved); the model has the new queue's parent (renamed).
         """
         return model not in self.left, not last, leaf(model) != leaf(path), parent(model) != parent(path)
 
@@ -100,7 +100,7 @@ class Models:
         return last and near and model in self.later and parent(path) in self.beside
 
     def choose(self, found: Iterable[Likeness]) -> dict[str, Likeness]:
-        """Choose a likeness for each new queue, using a removed queue as the model of as few new queues as possible."""
+        """Choose a likeness for each new queue, preferring not to use a removed queue as the model of several."""
         found = list(found)
         chosen: dict[str, Likeness] = {}
         used: set[str] = set()
@@ -109,10 +109,11 @@ class Models:
                 chosen[one.path] = one
                 if one.model not in self.managed:
                     used.add(one.model)
-        # A queue was split in two, or renamed and copied: there are more new queues than removed ones.
+        # If there are more new queues than removed ones (a queue was split in two, or renamed and copied), the others
+        # get their likeliest model.
         return {one.path: one for one in reversed(found)} | chosen
 
     def last_written_for(self, share: object, path: str) -> list[str]:
-        """Return the queues for which a controller wrote this share last, those of the path's own name first."""
+        """Return the queues for which a controller wrote this share last, those with the same own name first."""
         found = [model for model, last in self.wrote.get(share, {}).items() if last]
         return sorted(found, key=lambda model: leaf(model) != leaf(path))

@@ -1,11 +1,11 @@
-"""Opens the cluster of a configuration: its client, its actuator and its observer, for any supported system.
+"""Open the cluster of a configuration: its client, its actuator and its observer, for any supported system.
 
-Without ``actuator`` in the configuration, the cluster is a YARN cluster, and its ResourceManager tells which actuator
-is needed. ``actuator: NAME`` selects a system that an extension has registered
+Without ``actuator`` in the configuration, the cluster is a YARN cluster, and its scheduler determines the actuator.
+``actuator: NAME`` selects a system that an extension has registered
 (`harness.base.extensions.Extension.actuators`).
 
-The type of the client depends on the system: here it is an opaque ``object`` that `Cluster.client` passes to the
-actuator and the observer that were opened with it.
+The type of the client depends on the system. Here it is an opaque ``object`` (`Cluster.client`), which is passed only
+to the actuator and the observer of the same system.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from harness.policies import Policy
 from harness.yarn.errors import Unreachable
 from harness.yarn.rmclient import RmClient
 
-#: Value of `actuator` in a configuration -> location of its `harness.control.interfaces.SteeredSystem`. The two
-#: actuators of YARN have no names here: the ResourceManager tells which one it needs.
+#: Value of `actuator` in a configuration -> location of its `harness.control.interfaces.SteeredSystem`. YARN's two
+#: actuators are not registered, because the ResourceManager's scheduler determines which of them is used.
 SYSTEMS = Registry({}, "actuators")
 
 
@@ -39,18 +39,19 @@ class Cluster:
     Parameters
     ----------
     client
-        The connection to it.
+        The connection to the cluster.
     open_actuator
-        Opens its actuator, which resumes from the contents of a ledger.
+        Function that opens the actuator, which resumes from the contents of a ledger.
     open_observer
-        Opens the observer of one controller.
+        Function that opens the observer of one controller.
     address
-        Its name in messages.
+        Name of the cluster in messages.
     counted_resource
-        Returns the resource by which its scheduler compares queues, from the configuration that an actuator reads.
+        Function that returns the resource by which the scheduler compares queues, from the configuration that the
+        given actuator reads.
     trouble
-        Explains why the configuration to be written may not be the one that the cluster reads; None: nothing indicates
-        this.
+        Function that explains why the configuration to be written may not be the one that the cluster reads (None:
+        nothing indicates this).
     """
 
     client: object
@@ -62,7 +63,7 @@ class Cluster:
 
 
 def system_of(config: EnforceConfig) -> SteeredSystem[object] | None:
-    """Return the system that a configuration names with `actuator`; None: no name, which means YARN.
+    """Return the system that a configuration names with `actuator`; None if it names none, which means YARN.
 
     Raises
     ------
@@ -87,7 +88,7 @@ def open_cluster(config: EnforceConfig, rms: Sequence[str], stack: ExitStack) ->
     config
         The controller's configuration.
     rms
-        REST addresses of ResourceManagers in place of the configuration's.
+        REST addresses of ResourceManagers that replace the configuration's.
     stack
         The exit stack that closes the connection.
 
@@ -113,7 +114,7 @@ def open_cluster(config: EnforceConfig, rms: Sequence[str], stack: ExitStack) ->
     client = stack.enter_context(config.open_client(rms))
 
     def open_yarn(document: Document) -> Actuator[object]:
-        # The request for the RM's scheduler comes later, so that a controller first reports problems of the file
+        # The RM's scheduler is requested only here, so that a controller first reports problems of the file
         # (`Cluster.trouble`).
         return cast("Actuator[object]", config.actuator_opener(client)(document))
 
@@ -136,24 +137,25 @@ def _counted_by_yarn(actuator: Actuator[object]) -> ResourceName:
 def counting_policy(
     config: EnforceConfig, cluster: Cluster, actuator: Actuator[object], store: LedgerStore
 ) -> tuple[Policy, str]:
-    """Create the policy of a configuration so that it counts as the cluster's scheduler does.
+    """Create the policy of a configuration so that it accumulates the resource by which the scheduler compares queues.
 
     Parameters
     ----------
     config
         The controller's configuration.
     cluster
-        The cluster, opened.
+        The opened cluster.
     actuator
-        Its actuator.
+        The cluster's actuator.
     store
-        The ledger. While the scheduler's configuration cannot be read, or another cluster answers, the policy counts as
-        it did when the ledger was kept: otherwise its accounts would be lost.
+        The ledger. If the scheduler's configuration cannot be read, or another cluster answers, the policy accumulates
+        the resource of the stored accounts, because these would be lost otherwise.
 
     Returns
     -------
     tuple[Policy, str]
-        The policy, and a text on what it counts if, like the scheduler, it counts something other than memory.
+        The policy, and a message about the accumulated resource ('' if the scheduler compares memory or the policy does
+        not depend on it).
 
     Raises
     ------
@@ -184,11 +186,9 @@ def counting_policy(
 
 
 def offline_opener(config: EnforceConfig) -> Callable[[Document], Actuator[object]] | None:
-    """Return a function that opens the actuator without the cluster.
+    """Return a function that opens the actuator without the cluster, for example for a release.
 
-    None: the configuration does not locate its values.
-
-    A release needs no cluster if a file holds the values.
+    None if only the cluster knows the scheduler's configuration.
     """
     if config.actuator is not None:
         return None
@@ -203,7 +203,7 @@ def check_known(config: EnforceConfig, client: object, store: LedgerStore) -> No
     Raises
     ------
     OtherCluster
-        The answering cluster is another one.
+        Another cluster answers.
     """
     if config.actuator is None:
         check_cluster(cast("RmClient", client), config.control_settings(), store)

@@ -1,4 +1,4 @@
-"""The ResourceManager's own poll of its allocation file, and the time between writes that it requires.
+"""The ResourceManager's own poll of its allocation file, and the minimum time between writes that follows from it.
 
 AllocationFileLoaderService of Hadoop 3.4.2 polls every 10 s, and loads a file that is newer than its last load once it
 has been unmodified for more than 5 s. A file that is always replaced before the poll that would load it is never
@@ -18,7 +18,7 @@ POLL_EFFECT_S = 25.0
 
 
 def write_gap_s(poll_s: float = POLL_S) -> float:
-    """Return the time between writes that lets a poll every `poll_s` find each of them, seconds."""
+    """Return the minimum time between writes with which a poll every `poll_s` loads each of them, seconds."""
     return STILL_S + poll_s + SLACK_S
 
 

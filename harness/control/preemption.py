@@ -1,18 +1,20 @@
-"""Bound weights so that preemption takes hardly any container that it would not take under the entitlements. Pure.
+"""Bound weights so that preemption kills hardly any container that it would not kill under the entitlements. No I/O.
 
-With preemption, a share decides more than which queue gets the next container: a queue's use beyond its share is killed
-for another queue that waits below its own share. Two bounds prevent this, both in fractions of the cluster:
+With preemption, containers of a queue above its share are killed if another queue below its share waits. Two bounds on
+the shares prevent such kills. Both are fractions of the cluster:
 
-- A queue's share is never below the smaller of its entitlement and its use, minus what preemption ignores and what ends
-  by itself before anything is killed. What ends is counted in whole containers, rounded down, because a share that is
-  half a container below the use exposes a whole container to preemption.
-- While any queue exceeds its entitlement by more than preemption ignores, no queue's share is above the larger of its
-  entitlement and its use, plus its part of what ends by itself in time: a larger share would be filled by killing.
+- A queue's lower bound is its entitlement or its reduced usage, whichever is smaller. The usage is reduced by the
+  amount that preemption ignores or the amount expected to end before preemption kills, whichever is larger. The amount
+  that ends is rounded down to whole containers, because a share half a container below the usage exposes a whole
+  container to preemption.
+- While any queue exceeds its entitlement by more than preemption ignores, every queue has an upper bound: its
+  entitlement, or its usage plus its part of the amount that ends in time, whichever is larger. A larger share would be
+  filled by killing containers of other queues.
 
-A budget of killed work (harness.control.killed) loosens both bounds by the part of the cluster that may be killed.
+A budget of killed work (harness.control.killed) widens both bounds by the fraction of the cluster that may be killed.
 
-Where a ratio bounds the weights of siblings as well (harness.control.bound), both hold: a parent keeps enough for all
-of its children to have their part of it.
+If a ratio bounds the weights of siblings as well (harness.control.bound), the result respects both: a parent's lower
+bound is raised until its children's bounds fit into it.
 
 Facts: ProportionalCapacityPreemptionPolicy, PreemptableResourceCalculator of Hadoop 3.4.2.
 """
@@ -33,27 +35,27 @@ from harness.policies.weights import grid_weight
 
 #: Fractions of the cluster that differ by less are equal.
 _NOISE = 1e-9
-#: The fraction of what preemption ignores that is used. The rest absorbs the rounding of weights and guarantees: use
-#: that exceeds the ignored amount by a rounding error costs a whole container.
+#: Fraction of the amount ignored by preemption that the lower bound uses. The rest absorbs rounding of weights and
+#: guarantees, because usage that exceeds the ignored amount by a rounding error costs a whole container.
 _MARGIN = 0.9
-#: A queue is held back if the bounds leave it less than this part of what the policy gives it.
+#: A queue is held back if its share within the bounds is less than this fraction of its share in the policy's plan.
 _HELD_BACK = 0.9
 
 
 @dataclass(frozen=True, slots=True)
 class HeldBack:
-    """A waiting leaf to which the bounds give less than its policy does.
+    """A waiting leaf that gets less within the bounds than in the policy's plan.
 
     Parameters
     ----------
     planned
-        Its fraction of the cluster by the policy's weights.
+        The leaf's fraction of the cluster by the policy's weights.
     given
-        Its fraction of the cluster by the weights within the bounds.
+        The leaf's fraction of the cluster by the weights within the bounds.
     due
-        Its fraction of the cluster by the entitlements.
+        The leaf's fraction of the cluster by the entitlements.
     above_due
-        Whether it uses more than its due by at least a container, so that a debt is being paid.
+        Whether the leaf's usage exceeds ``due`` by at least a container, so that its debt is being paid.
     """
 
     planned: float
@@ -69,10 +71,10 @@ def within_use(
     max_ratio: float | None = None,
     spare: float = 0.0,
 ) -> dict[str, float]:
-    """Return weights as near to a plan's as the bounds allow; the weights of siblings keep their sum.
+    """Return weights as close to a plan's as the bounds allow; the weights of siblings keep their sum.
 
     The entitlements themselves are within the bounds at every level, so a solution always exists. If the plan omits one
-    of several siblings, all of them keep their weights.
+    of several siblings, the others keep the plan's weights.
 
     Parameters
     ----------
@@ -83,11 +85,11 @@ def within_use(
     rule
         The scheduler's preemption rule.
     max_ratio
-        The bound M of the plan's weights (`harness.control.bound.bounded`); the result respects it, too. None: there is
-        no such bound.
+        The bound M of the plan's weights (`harness.control.bound.bounded`), which the result respects, too. None: there
+        is no such bound.
     spare
-        The fraction of the cluster that may be killed (`harness.control.killed.KilledWork.spare`). The bounds give way
-        by so much, first where the plan is furthest below what is in use.
+        The fraction of the cluster whose containers may be killed (`harness.control.killed.KilledWork.spare`). The
+        bounds are widened by this fraction, first for the leaves whose plan is furthest below their usage.
     """
     children = _children(snapshot)
     most = math.inf if max_ratio is None else max(max_ratio * (1.0 - 2 * ROUNDING), 1.0)
@@ -105,7 +107,7 @@ def within_use(
         if parent == "" or any(name not in weights for name in names):
             continue
         if due[parent] <= 0.0:
-            # Of nothing no child is entitled to a part: the plan's weights stay as they are.
+            # The parent is entitled to nothing, so there are no bounds for its children: keep the plan's weights.
             total = left_fold_sum(weights[name] for name in names)
             given.update({name: given[parent] * weights[name] / total for name in names})
             continue
@@ -119,11 +121,11 @@ def within_use(
         parts = _fill([weights[name] for name in names], low, high, given[parent])
         whole = left_fold_sum(parts)
         if whole <= 0.0:
-            # Below a queue without any entitlement there is nothing to divide.
+            # The parent's share is 0, so there is nothing to divide.
             given.update(dict.fromkeys(names, 0.0))
             continue
         unit = left_fold_sum(weights[name] for name in names) / whole
-        # Where a weight would leave the range, one factor for all keeps the parts.
+        # If a weight would leave the valid range, scale all siblings by one factor, which preserves their shares.
         over = max(parts) * unit / WEIGHT_MAX
         under = WEIGHT_MIN / (min(part for part in parts if part > 0.0) * unit)
         unit *= 1.0 / over if over > 1.0 else min(max(under, 1.0), 1.0 / over)
@@ -135,7 +137,7 @@ def within_use(
 def held_back(
     planned: Mapping[str, float], given: Mapping[str, float], snapshot: Snapshot, rule: PreemptionRule
 ) -> dict[str, HeldBack]:
-    """Return the waiting leaves to which `within_use` gave clearly less of the cluster than the policy did.
+    """Return the waiting leaves whose share by `within_use` is clearly smaller than their share in the policy's plan.
 
     Parameters
     ----------
@@ -170,7 +172,7 @@ def _children(snapshot: Snapshot) -> dict[str, list[QueueView]]:
 
 
 def _parts(weights: Mapping[str, float], children: Mapping[str, Sequence[QueueView]]) -> dict[str, float]:
-    """Return the part of the cluster that each queue's weight gives it; a queue without a weight gets nothing."""
+    """Return the fraction of the cluster that each queue gets by its weight; 0 for a queue without a weight."""
     found = {queue.name: 1.0 for queue in children.get("", ())}
     for parent, below in children.items():
         total = left_fold_sum(weights.get(queue.name, 0.0) for queue in below)
@@ -190,8 +192,8 @@ def _least(
 ) -> dict[str, float]:
     """Return the lower bound of each queue's share, as a fraction of the cluster.
 
-    A parent keeps at least what its children keep together: by the dominant resource, they may use more in sum than
-    the parent does. The ratio ``most`` between siblings raises the bounds of the children that use less.
+    A parent's bound is at least the sum of its children's bounds. With dominant shares, the children's usages may sum
+    to more than the parent's usage. The ratio ``most`` between siblings raises the bounds of children with less usage.
     """
     found: dict[str, float] = {}
     for name in reversed(list(snapshot.queues)):
@@ -218,20 +220,20 @@ def _lowered(high: Sequence[float], entitled: Sequence[float], most: float) -> l
 
 
 def _part(amount: Resource, snapshot: Snapshot, rule: PreemptionRule) -> float:
-    """Return an amount as a fraction of the cluster."""
+    """Return an amount as a fraction of the cluster: of its memory, or the dominant share if the rule compares that."""
     memory = amount.memory_mb / max(snapshot.capacity.memory_mb, 1)
     return max(memory, amount.vcores / max(snapshot.capacity.vcores, 1)) if rule.dominant else memory
 
 
 def _used(queue: QueueView, snapshot: Snapshot, rule: PreemptionRule) -> float:
-    """Return a queue's use as a fraction of the cluster."""
+    """Return a queue's usage as a fraction of the cluster."""
     return _part(queue.allocated, snapshot, rule)
 
 
 def _asked(queue: QueueView, snapshot: Snapshot, rule: PreemptionRule) -> float:
-    """Return the mean size of the containers that a queue asks for, as a fraction of the cluster; 0 without asks.
+    """Return the mean size of a queue's pending containers, as a fraction of the cluster; 0 if none is pending.
 
-    A snapshot has no sizes of running containers; the requested ones belong to the same applications.
+    It stands for the size of the running containers, which a snapshot does not contain.
     """
     if queue.pending_containers <= 0:
         return 0.0
@@ -239,24 +241,23 @@ def _asked(queue: QueueView, snapshot: Snapshot, rule: PreemptionRule) -> float:
 
 
 def _whole(part: float, one: float) -> float:
-    """Round an amount down to whole containers of a size; 0 if the size is unknown. Fractions of the cluster."""
+    """Round ``part`` down to whole containers of size ``one``, both fractions of the cluster; 0 if ``one`` is 0."""
     return math.floor(part / one + _NOISE) * one if one > 0.0 else 0.0
 
 
 def _ending(snapshot: Snapshot, used: Mapping[str, float], one: float, rule: PreemptionRule) -> dict[str, float]:
-    """Return how much of each queue's use ends by itself before anything is killed, as a fraction of the cluster.
+    """Return the part of each queue's usage that ends before preemption kills, as a fraction of the cluster.
 
-    It is 0 for a queue with unknown task lengths, and while no queue asks for a container.
+    It is 0 for a queue with unknown task lengths, and while no queue has pending containers.
 
     Parameters
     ----------
     snapshot
         The queues.
     used
-        Each queue's use, as a fraction of the cluster.
+        Each queue's usage, as a fraction of the cluster.
     one
-        The size of the largest requested container, as a fraction of the cluster; what ends is counted in multiples of
-        it.
+        Largest mean size of a queue's pending containers, as a fraction of the cluster. The result is a multiple of it.
     rule
         The scheduler's preemption rule.
     """
@@ -281,21 +282,22 @@ def _exposed(
     one: float,
     spare: float,
 ) -> float:
-    """Divide ``spare`` among the leaves that the plan puts below their use; return the part that no leaf needs.
+    """Divide ``spare`` among the leaves whose plan is below their usage; return the part that no leaf needs.
 
     Parameters
     ----------
     ending
-        By queue, the part of the cluster in containers that end by themselves in time. The part that may be killed is
-        added to it, for these leaves and all queues above them.
+        Queue -> fraction of the cluster in containers that end before preemption kills (`_ending`). The part of
+        ``spare`` given to a leaf is added for the leaf and all queues above it.
     planned, due, used
-        Fractions of the cluster by the plan, by the entitlements, and in use.
+        Queue -> fraction of the cluster by the plan, by the entitlements, and in use.
     snapshot
         The queues.
     one
-        The size of a container: a share that is a part of one below the use exposes a whole one.
+        Size of a container, as a fraction of the cluster. A share less than a container below the usage exposes a whole
+        container.
     spare
-        The fraction of the cluster that may be killed.
+        The fraction of the cluster whose containers may be killed.
     """
     below = {leaf.name: min(due[leaf.name], used[leaf.name]) - ending[leaf.name] for leaf in snapshot.leaves()}
     wanted = {name: part - planned[name] for name, part in below.items() if part - planned[name] > _NOISE}
@@ -323,7 +325,7 @@ def _fill(weights: Sequence[float], low: Sequence[float], high: Sequence[float],
     bounds = [bound / w for w, *both in zip(weights, low, high, strict=True) for bound in both]
     steps = [0.0, *sorted({step for step in bounds if 0.0 < step < math.inf})]
     first, last = 0, len(steps)
-    # The last step at which the sum of the parts does not exceed the total.
+    # Find the last step at which the sum of the parts does not exceed the total.
     while last - first > 1:
         middle = (first + last) // 2
         if left_fold_sum(at(steps[middle])) <= total:

@@ -1,8 +1,8 @@
-"""Decide whether a process that signed a document is still alive; possible only for processes of this host.
+"""Decide whether a process that wrote a document is still running; possible only for processes of this host.
 
-A process number alone proves little: numbers are reused, and differ between containers and machines. A process
-therefore signs with its number, its start time, its PID namespace and the machine's boot ID. Only a signature with the
-same boot ID and namespace is checked.
+A process number alone does not identify a process: numbers are reused, and they differ between containers and machines.
+A process therefore stores its number, its start time, its PID namespace and the machine's boot ID (its signature). Only
+a signature with the same boot ID and namespace is checked.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def this_process() -> dict[str, Any]:
 
 
 def is_dead(signature: Mapping[str, object]) -> bool:
-    """Return whether the process that signed is known to be dead; False if that cannot be determined from here."""
+    """Return whether the process with this signature has ended; False if that cannot be determined from here."""
     pid, boot, namespace = signature.get("pid"), boot_id(), _namespace()
     if not boot or not namespace or (signature.get("boot"), signature.get("pids")) != (boot, namespace):
         return False
@@ -52,8 +52,8 @@ def _namespace() -> str:
 
 
 def _started(pid: int) -> int | None:
-    """Return when a process was started, in clock ticks since boot; None if not available."""
-    # The name may hold blanks and brackets; the fields after it do not.
+    """Return the start time of a process, in clock ticks since boot; None if not available or if it is a zombie."""
+    # The name in brackets may contain blanks and brackets; the fields after it do not.
     fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
     try:
         return None if fields[0] in "ZX" else int(fields[19])

@@ -13,12 +13,12 @@ DOCUMENT = "released"
 
 
 class Released:
-    """Release state of one controller. True while a guard's release lasts."""
+    """Release state of one controller. Its truth value is True while a guard's release lasts."""
 
     def __init__(self, store: LedgerStore) -> None:
         self._store = store
         self._said: dict[str, Any] | None = store.document(DOCUMENT)
-        #: Whether the ledger has the same state.
+        #: Whether the state has been stored in the ledger.
         self._kept = True
 
     def __bool__(self) -> bool:
@@ -31,7 +31,7 @@ class Released:
 
     @property
     def since_s(self) -> float | None:
-        """When the guard was exceeded, on the controller's clock."""
+        """Time when the guard was exceeded, on the controller's clock, seconds (None: no guard was exceeded)."""
         return float(self._said["time_s"]) if self._said is not None else None
 
     @property
@@ -77,7 +77,7 @@ class Released:
 
 
 def go_on(ledger: Path) -> str:
-    """Resume the controller of a ledger, running or not; return why it had released ('': it had not).
+    """Resume the controller of a ledger, whether or not it is running; return the reason of its release ('': none).
 
     Raises InputError.
     """

@@ -12,15 +12,16 @@ from harness.model.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Alarm:
-    """Something that a person should know. ``kind``: that of a `RaiseAlarm`, or one of the driver's own.
+    """A message for a person. ``kind`` is the kind of a `RaiseAlarm` or one of the driver's own kinds.
 
-    The driver's: ``file`` (the allocation file cannot be read or taken), ``invalid`` (the administrator's own
-    configuration is one that the RM would refuse, so nothing is written), ``foreign`` (somebody else edited a managed
-    value), ``rm`` (another RM answers, or the same after a restart), ``ledger`` (the ledger cannot be written),
-    ``ad-hoc`` (a limit that cannot be set), ``lease`` (another controller), ``app`` (the RM's figures of an application
-    make no sense), ``guard`` (a guard of the administrator's is passed), ``config`` (a configuration that could not be
-    reloaded), ``trap`` (a Capacity Scheduler's setting keeps the controller from writing), ``note`` (a setting that
-    only deserves attention).
+    The driver's kinds: ``file`` (the allocation file cannot be read), ``invalid`` (the RM would refuse the
+    administrator's own configuration, so nothing is written), ``foreign`` (somebody else edited a managed value),
+    ``rm`` (the RM was restarted, or another RM answers), ``ledger`` (the ledger cannot be written), ``ad-hoc`` (a part
+    of the plan cannot be written), ``lease`` (another controller holds the lease, or the lease cannot be read or
+    written), ``app`` (an application's figures are invalid), ``guard`` (a guard was exceeded), ``config`` (the
+    configuration could not be reloaded), ``trap`` (a setting of the cluster prevents the controller from writing),
+    ``backup`` (the ledger is an older copy), ``unpaid`` (preemption keeps a debt from being paid), ``note``
+    (information that requires no action).
     """
 
     kind: str
@@ -29,19 +30,19 @@ class Alarm:
 
 @dataclass(slots=True)
 class TickReport:
-    """What one tick saw and did. Times are the controller's clock (seconds since 1970, never going back)."""
+    """The observations and actions of one tick. Times are on the controller's clock (seconds since 1970)."""
 
     time_s: float
     took_s: float = 0.0
     #: The snapshot (None: the RM could not be polled).
     snapshot: Snapshot | None = None
-    #: The guaranteed part of the parent's capacity of queues whose siblings are not guaranteed all of it.
+    #: Queue -> guaranteed fraction of its parent's capacity (see `harness.control.events.Observed`).
     guaranteed: Mapping[str, float] = field(default_factory=dict)
     #: The work that preemption killed within the last hour, MiB·s (None: not known).
     preempted_mb_s: float | None = None
-    #: f_i of every leaf.
+    #: Leaf -> counted accumulated resources f_i (`harness.ledger.Ledger.counted`).
     counted: Mapping[str, float] = field(default_factory=dict)
-    #: Cumulative per leaf since the first poll.
+    #: Queue -> cumulative usage since the first poll.
     consumed: Mapping[str, Usage] = field(default_factory=dict)
     #: The decision that was carried out (None: nothing changed).
     record: Record | None = None
@@ -49,17 +50,17 @@ class TickReport:
     before: Mapping[str, float] = field(default_factory=dict)
     #: Whether the file was replaced.
     wrote: bool = False
-    #: What was written, queue -> share in the unit of the scheduler's configuration; and what messages call it.
+    #: Queue -> written share in the unit of the scheduler's configuration. `values_name`: its name in messages.
     written: Mapping[str, float] = field(default_factory=dict)
     values_name: str = "weights"
-    #: Queues that create queues below them by themselves: what is below them keeps its values.
+    #: Queues below which the RM creates queues by itself; the values of those queues are not changed.
     creating: frozenset[str] = frozenset()
-    #: Kinds of lasting alarms that are no affair of this controller any more: it does not write.
+    #: Kinds of lasting alarms that no longer concern this controller, because it does not write now.
     dropped: frozenset[str] = frozenset()
-    #: Time from the decision until the RM showed it (None: not carried out, or not read back).
+    #: Seconds from the decision until the RM showed it (None: not carried out, or not read back).
     effect_s: float | None = None
     alarms: tuple[Alarm, ...] = ()
     #: Whether the decision was only logged (shadow).
     shadow: bool = False
-    #: Which guard was exceeded, so that the file has been restored ('': none).
+    #: Description of the exceeded guard that caused a release ('': no release).
     released: str = ""

@@ -1,4 +1,4 @@
-"""Poll a ResourceManager once per control period, and recognise whether it is still the same one."""
+"""Poll a ResourceManager once per control period, and detect its restart and its replacement by another one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from harness.yarn.queue_answers import SchedulerStatus, in_full, parts_of_parent
 from harness.yarn.releases import ASSUMED
 from harness.yarn.rmclient import RmClient
 
-#: Ended applications are requested from this long before the latest known end.
+#: Ended applications are requested from this time before the latest known end, ms.
 ENDED_MARGIN_MS = 60_000
 #: Minimum time before a failed JMX page (proxy, other server, too slow) is requested again, seconds.
 REFUSED_S = 300.0
@@ -35,16 +35,26 @@ _LIVE_STATES = ("NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING")
 
 
 class RmPoller:
-    """Polls an RM for one controller.
+    """Poll an RM for one controller.
 
     Parameters
     ----------
-    client, settings, clock : the controller's.
-    accounts : updated by each poll.
-    rm : the RM that answered last (`identity`); None: none yet.
-    capacity : the cluster's capacity when last polled.
-    facts : known facts of the cluster (None: none yet).
-    on_info : called with the RM's cluster information before anything is accounted for; may raise.
+    client : RmClient
+        The controller's client.
+    settings : ControlSettings
+        The controller's settings.
+    clock : Callable
+        The controller's clock, seconds.
+    accounts : RmAccounts
+        The accounts that each poll updates.
+    rm : list or None
+        Identity of the RM that answered last (`identity`); None: none has answered.
+    capacity : Resource
+        The cluster's capacity at the last poll.
+    on_info : Callable
+        Called with the RM's cluster information before a poll is accounted for. If it raises, the poll fails.
+    facts : ClusterFacts or None
+        Known facts about the cluster.
     """
 
     def __init__(
@@ -61,15 +71,15 @@ class RmPoller:
     ) -> None:
         self.client, self.settings, self.clock, self.accounts = client, settings, clock, accounts
         self._on_info = on_info
-        #: Facts that the cluster's ResourceManagers share, as shown last.
+        #: Properties that the cluster's ResourceManagers share, as shown last.
         self.facts = facts or ClusterFacts()
         #: The RM's clock at the last poll (None: not shown).
         self.clock_s: float | None = None
-        #: The RM that answered last: address, ID, start time.
+        #: Identity of the RM that answered last: address, ID, start time (ms).
         self.identity = rm
-        #: Its Hadoop release.
+        #: The RM's Hadoop release.
         self.hadoop = ASSUMED
-        #: After a poll: a message that another RM answered or the RM restarted; else "".
+        #: Message of the last poll that another RM answered or the RM was restarted ('': neither).
         self.news = ""
         self._watcher = AppObserver()
         self._full_look_s = -math.inf
@@ -79,7 +89,7 @@ class RmPoller:
         self._counts_again_s = -math.inf
         #: The largest capacity or usage that the cluster has shown.
         self._largest = capacity
-        #: How long the RM took to show its queues at the last poll, or to fail, seconds.
+        #: Time until the last poll's request for the queues was answered or failed, seconds.
         self.answer_s = 0.0
         #: Whether the last poll rejected an empty list of applications.
         self._doubted = False
@@ -87,19 +97,18 @@ class RmPoller:
     def look(self, actuator: Entitlements) -> Observed:
         """Poll the RM. Raises YarnfairError; the accounts are unchanged then.
 
-        ``actuator`` knows the administrator's entitlements and limits.
+        ``actuator`` provides the administrator's entitlements and limits.
         """
         client, settings = self.client, self.settings
         self.answer_s = 0.0
         info = client.rest.info()
         self._on_info(info)
-        # Store the address now: later requests may fail over to another RM, which this information does not describe.
+        # Later requests may fail over to another RM, to which `info` does not apply.
         base = client.rest.http.current
         self.hadoop = info.hadoop
         identity = [base, info.id, info.started_on_ms]
         status = self._queues()
-        # Fetch the counts before the applications: an AM among the counted ends then belongs to a listed ended
-        # application.
+        # Fetch the counts before the applications, so that the application of every counted AM is listed as ended.
         counts = self._counts(self.clock(), base)
         asked_s = self.clock()
         full = self._full_look_s + settings.full_look_every_s <= asked_s or identity != self.identity
@@ -113,8 +122,8 @@ class RmPoller:
         facts = self._shared_facts(base) if full else self.facts
         if client.rest.http.current != base:
             raise Unreachable(f"{client.rest.http.current} answers, {base} did a moment before", where=base)
-        # Everything that can raise comes before the accounts and the RM's identity change. Otherwise a poll that failed
-        # halfway would lose the news that another RM answers.
+        # Everything that can raise comes before the changes of the accounts and of the RM's identity. Otherwise, a poll
+        # that fails halfway would lose the information that another RM answers.
         entitlements = with_created(actuator.configured_weights() | dict(settings.entitlements), status)
         min_shares, max_shares = actuator.min_shares(), actuator.max_shares(status.capacity)
         looks = looks_of(apps)
@@ -124,8 +133,8 @@ class RmPoller:
         self._largest = self._largest.at_least(status.capacity).at_least(status.queues["root"].used)
         self._recognise(identity)
         if asking:
-            # A restarted RM's first list says nothing about the duration of the next ones. Besides, recovered
-            # containers become known only with further lists, so the next poll must not skip them.
+            # After an RM restart, the next poll must list the applications again, because containers are recovered
+            # gradually. Besides, the duration of the first list is not typical.
             wait_s = 0.0 if self.news else settings.ask_again * (answered_s - asked_s)
             self._last_apps, self._apps_again_s = apps, answered_s + wait_s
             self.accounts.observe(
@@ -139,7 +148,7 @@ class RmPoller:
         else:
             self.accounts.skip(now_s)
         if full:
-            # An application that was skipped as invalid has not gone.
+            # An application that was skipped as invalid is not missing.
             self.accounts.forget([*(app.id for app in apps), *apps.skipped], now_s)
             self._full_look_s = now_s
         self._latest_end_ms = max([self._latest_end_ms, *(app.finished_ms for app in apps)])
@@ -159,8 +168,8 @@ class RmPoller:
     def check_cluster(self) -> None:
         """Check, before the RM's own store is read or changed, that the RM belongs to the known cluster.
 
-        Takes one request, unless another RM answers than before: clocks are compared only then, because nothing is
-        counted here and a release must not fail on a clock. Raises OtherCluster, ClocksDiffer, and request errors.
+        This takes one request if the RM is the known one. Otherwise the clocks are compared (`on_info`) and the
+        cluster's properties are requested. Raises OtherCluster, ClocksDiffer, and request errors.
         """
         info = self.client.rest.info()
         base = self.client.rest.http.current
@@ -174,7 +183,7 @@ class RmPoller:
     def refused(self) -> dict[str, int]:
         """Applications of the last poll that the RM refused -> time, ms of the RM's clock.
 
-        A refused application failed before it was given any container.
+        A refused application failed before it got a container.
         """
         return {
             app.id: app.finished_ms
@@ -189,7 +198,7 @@ class RmPoller:
 
     @property
     def earliest_s(self) -> float | None:
-        """Start of the earliest application of the last poll that has used anything (None: none has)."""
+        """Start of the earliest application in the last poll that has used memory, seconds (None: none has)."""
         started = [app.started_ms for app in self._last_apps if app.memory_seconds > 0]
         return min(started) / 1000.0 if started else None
 
@@ -199,7 +208,7 @@ class RmPoller:
         return self._last_apps.skipped | self.accounts.refused
 
     def queues(self) -> Collection[str]:
-        """Ask which queues the RM has. Raises YarnfairError."""
+        """Query the names of the RM's queues. Raises YarnfairError."""
         return self.client.rest.scheduler().queues.keys()
 
     def _queues(self) -> SchedulerStatus:
@@ -222,7 +231,7 @@ class RmPoller:
                 where=where,
                 hint="let this user see everybody's applications (`http.user`, yarn.admin.acl)",
             )
-        # Only for the same RM: another one may know no applications.
+        # Another RM may know no applications, so only an empty list of the same RM is doubtful.
         known = sum(account.missing_s is None for account in self.accounts.apps.values())
         if known and identity == self.identity and not doubted:
             self._doubted = True
@@ -240,7 +249,8 @@ class RmPoller:
     def _apps(self, full: bool) -> AppList:
         if full or not self._latest_end_ms:
             return self.client.rest.apps()
-        # List the live applications first: one that ends between the two calls is in both lists and counts as ended.
+        # List the live applications first. An application that ends between the two calls is in both lists, and the
+        # second entry replaces the first.
         live = self.client.rest.apps(states=_LIVE_STATES)
         since_ms = self._latest_end_ms - ENDED_MARGIN_MS
         ended = self.client.rest.apps(states=sorted(FINAL_STATES), finished_from_ms=since_ms)
@@ -254,7 +264,7 @@ class RmPoller:
         try:
             counts = queue_containers(self.client.rest.http, only=base)
         except (Unreachable, Refused, BadAnswer):
-            # The slow page has delayed this poll.
+            # A slow page delays the poll, so it is requested again only after a pause.
             answered_s = self.clock()
             self._counts_again_s = answered_s + max(REFUSED_S, self.settings.ask_again * (answered_s - now_s))
             return None
@@ -263,7 +273,7 @@ class RmPoller:
         return counts
 
     def _shared_facts(self, base: str) -> ClusterFacts:
-        """Return the facts that the RM at `base` shows of its cluster; facts that it does not show stay as known."""
+        """Return the facts that the RM at `base` shows of its cluster; facts not shown keep their known values."""
         rest, known = self.client.rest, self.facts
         hosts, name = frozenset[str](), ""
         # These facts are optional: a slow or broken page must not fail the poll.
@@ -329,6 +339,6 @@ def open_rm_poller(client: RmClient, context: ObserverContext) -> RmPoller:
 
 
 def _age_s(started_on_ms: int, apps: AppList) -> float:
-    """Return how long ago an RM was started, derived from its applications (inf: not known)."""
+    """Return the seconds since an RM was started, derived from its running applications (inf: unknown)."""
     moments_ms = [app.started_ms + app.elapsed_ms for app in apps if not app.final and app.elapsed_ms is not None]
     return (max(moments_ms) - started_on_ms) / 1000.0 if moments_ms else math.inf

@@ -11,10 +11,10 @@ from harness.control.clocks import TrustedClock
 from harness.control.guards import Guards
 from harness.policies.base import Policy
 
-#: What happens to the allocation file when the controller is stopped.
+#: Whether a controller that is stopped restores the administrator's configuration or leaves the weights in force.
 OnStop = Literal["release", "hold"]
 
-#: How far the controller goes: it only logs decisions; its weights are bounded; its weights are the policy's.
+#: The controller only logs its decisions; or writes bounded weights; or writes the policy's weights.
 Mode = Literal["shadow", "bounded", "full"]
 #: The smallest bound that costs little (docs/decisions/bounded-weights.md).
 MAX_RATIO = 3.0
@@ -25,32 +25,54 @@ HALF_LIFE_S = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class ControlSettings:
-    """How the controller works; the policy defines what it enforces. Times in seconds.
+    """Settings of the controller, independent of the policy. Times are in seconds.
 
-    period_s : from one tick to the next.
-    entitlements : queue path -> w_i. Queues that are not named have the weight that the allocation file had when the
-        controller first saw them (ad hoc queues: 1).
-    refresh : ``rpc``: the admin RPC, at once; ``poll``: the RM's own poll of the file, 10 to 20 s.
-    read_back : whether to ask the RM (client RPC) which weights are in force.
-    verify_every_s : how often to ask for the weights in force when nothing was written.
-    effect_s : how long a refreshed file may take to be in force.
-    full_look_every_s : how often to request all applications that the RM retains, not only recent ones.
-    count_earlier : whether usage of applications before the first poll counts.
-    task_lengths : whether to ask the RM's JMX page for the numbers of started and ended containers (mean task length,
-        waits).
-    mode : ``shadow`` writes nothing, ``bounded`` weights within `max_ratio` of the entitlements, ``full`` the policy's.
-        A shadow logs what ``bounded`` would write.
-    max_ratio : see harness.control.bound.
-    write_threshold : see harness.control.threshold.
-    preemption_budget_mb_s : see harness.control.killed.
-    lease_s : how long the lease must be unchanged before another controller may write the file (0: no lease).
-    ask_again : factor of the pause after a slow request (applications, JMX): with 10, the next such request follows
-        after ten times its duration, so these requests take at most a tenth of the RM's time.
-    ad_hoc : queues that the RM created by itself: ``scale``: they keep the weight 1, and their siblings' weights are
-        scaled; ``name``: they are put into the file while they have applications, and get weights of their own.
-    accept : names of traps (harness.yarn.capacity.traps) that do not prevent the controller from writing.
-    guards : limits; when one is exceeded the controller restores the file and continues as a shadow.
-    trust_clock : which clock is right if the machine's and the RM's differ ('': not declared).
+    Parameters
+    ----------
+    period_s
+        Time from one tick to the next.
+    entitlements
+        Queue path -> w_i. The entitlement of any other queue is its weight in the allocation file when the controller
+        first reads it (ad hoc queues: 1).
+    refresh
+        How the RM loads a written file. ``rpc``: at once (admin RPC); ``poll``: by its own poll, after 10 to 20 s.
+    read_back
+        Whether to query the RM (client RPC) for the weights in force.
+    verify_every_s
+        Time between two such queries while nothing is written.
+    effect_s
+        Longest time until a refreshed file is in force.
+    full_look_every_s
+        Time between two lists of all applications that the RM retains; other lists contain only recent ones.
+    count_earlier
+        Whether usage of applications before the first poll counts.
+    task_lengths
+        Whether to read the numbers of started and ended containers from the RM's JMX page, for the mean task length and
+        the waiting times.
+    mode
+        ``shadow`` writes nothing and logs what ``bounded`` would write, ``bounded`` writes weights within `max_ratio`
+        of the entitlements, ``full`` writes the policy's weights.
+    max_ratio
+        See harness.control.bound.
+    write_threshold
+        See harness.control.threshold.
+    preemption_budget_mb_s
+        See harness.control.killed.
+    lease_s
+        Time for which the lease must be unchanged before another controller may write the file (0: no lease).
+    ask_again
+        Factor of the pause after a request for applications or JMX. With 10, the next such request follows after ten
+        times the duration of the last, so these requests take at most a tenth of the RM's time.
+    ad_hoc
+        How to treat queues that the RM created by itself. ``scale``: they keep the weight 1, and their siblings'
+        weights are scaled. ``name``: they are added to the file while they have applications, and get weights of their
+        own.
+    accept
+        Names of traps (harness.yarn.capacity.traps) that do not prevent the controller from writing.
+    guards
+        Limits. When one is exceeded, the controller restores the configuration and continues as a shadow.
+    trust_clock
+        The clock that is right if the machine's and the RM's differ ('': not declared).
     """
 
     period_s: float = 5.0
@@ -75,10 +97,10 @@ class ControlSettings:
 
 
 def check_counting(policy: Policy) -> None:
-    """Check whether a controller can account on a real ResourceManager as a policy requires.
+    """Check that a policy's ledger settings can be used on a real ResourceManager.
 
-    Raises CallError for settings that cannot be combined, and for assumed execution times: these need each container's
-    start and end, but an RM shows only sums per application.
+    Raises CallError for settings that cannot be combined, and for assumed execution times, which need each container's
+    start and end, while an RM shows only sums per application.
     """
     policy.check_outside()
     ledger = policy.ledger_settings()

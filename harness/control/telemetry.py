@@ -1,4 +1,4 @@
-"""Log lines (plain or JSON) and a Prometheus page about the controller. Decides nothing."""
+"""Log lines (plain or JSON) and a page with Prometheus metrics about the controller."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from harness.policies.base import Policy
 LogFormat = Literal["text", "json"]
 #: A lasting alarm is repeated after this time, seconds.
 REPEAT_S = 300.0
-#: Alarms whose text names different objects each time; all alarms of such a kind count as the same.
+#: Kinds of alarms whose text names different objects each time. All alarms of such a kind count as the same alarm.
 _OF_A_KIND = ("app", "unpaid")
-#: Momentary figures in an alarm's text: a different figure does not make it a different alarm.
+#: Figures that vary in an alarm's text. Texts that differ only in such figures count as the same alarm.
 _FIGURE = re.compile(r"\b\d[\d.,]*(?= (?:s\b|%|times\b))")
 _BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-#: At most this many queues are named in one log line; in JSON, and in the ledger, all are.
+#: Maximum number of queues in one log line's text. The JSON fields and the ledger contain all of them.
 _MOST_NAMED = 40
 
 
 class Log:
-    """Writes events as lines: ``2026-01-31T12:00:00.000Z warning foreign: ...``, or as one JSON object each.
+    """Write events as lines: ``2026-01-31T12:00:00.000Z warning foreign: ...``, or as one JSON object each.
 
-    In a terminal a line is broken at its width; elsewhere (journald, a file) an event is one line.
+    In a terminal, a line is wrapped at the terminal's width; elsewhere (journald, a file) an event is one line.
     """
 
     def __init__(self, stream: TextIO, log_format: LogFormat = "text") -> None:
@@ -53,21 +53,21 @@ class Log:
         line = without_secrets(line)
         if not self.in_json:
             line = fitted(line, self._stream)
-        # The log's reader may have gone; the controller must go on.
+        # A closed pipe or a full disk under the log must not stop the controller.
         with contextlib.suppress(OSError, ValueError):
             self._stream.write(line + "\n")
             self._stream.flush()
 
 
 class TickLog:
-    """Turns ticks into log events: decisions, and alarms when they begin, continue and end."""
+    """Log decisions, and alarms when they begin, continue and end."""
 
     def __init__(self, log: Log, policy: Policy, clock: Callable[[], float] = time.monotonic) -> None:
         self._log, self.policy, self._clock = log, policy, clock
-        #: Kind -> topic of the alarm at the last tick (for `_OF_A_KIND`: the kind itself) -> time of its last log line.
+        #: Kind of an alarm -> its text without figures (for `_OF_A_KIND`: the kind) -> time when it was logged last.
         self._alarms: dict[str, dict[str, float]] = {}
         self._weights: dict[str, float] = {}
-        #: When "shares as before" was logged last.
+        #: Time when "shares as before" was logged last.
         self._same_s = -math.inf
 
     def __call__(self, report: TickReport) -> None:
@@ -75,14 +75,14 @@ class TickLog:
         # Log the cause before the action.
         self._tell_alarms(report)
         record = report.record
-        # A decision that is in the file already, or did not reach it, is no change of weights.
+        # Log only decisions that changed the file, or that a shadow would have written.
         if record is not None and (report.wrote or report.shadow):
             weights = record.attributes.weights
             moved = [queue for queue in record.changed if queue in weights]
             before = self._weights or report.before
             every = changes_of(record, report.snapshot, before, self.policy, creating=report.creating)
             moved = [queue for queue in moved if not _is_below(queue, report.creating)]
-            # A group whose values were not written has not changed, even if the decision named it.
+            # Queues whose values were not written have not changed, even if the decision contains them.
             kept = set(weights).difference(report.written) if report.written else set()
             every = [change for change in every if change.queue not in kept]
             moved = [queue for queue in moved if queue not in kept]
@@ -94,7 +94,7 @@ class TickLog:
             nothing = "shares as before" if moved else "limits"
             effect = "" if report.effect_s is None else f", in force after {report.effect_s * 1000:.0f} ms"
             if moved and not shown:
-                # The line would not differ from the previous one. The metrics, or the log in JSON, show every write.
+                # The text would equal the previous one. The metrics and the JSON log still show every write.
                 now, said_s = self._clock(), self._same_s
                 if report.shadow or (now - said_s < REPEAT_S and not self._log.in_json):
                     return
@@ -104,7 +104,7 @@ class TickLog:
                 self._weights = {
                     queue: before.get(queue, weight) if queue in kept else weight for queue, weight in weights.items()
                 }
-            # Whoever reads the JSON selects by the event's name, which stays.
+            # Programs select JSON lines by the event's name, which is the same for all schedulers.
             event = report.values_name if not self._log.in_json else "weights"
             self._log(
                 "info",
@@ -143,7 +143,7 @@ class TickLog:
 
 
 def _moved(change: Change) -> float:
-    """Return how far a decision moves a queue's part of its siblings' weights; the whole part if it had none before."""
+    """Return by how much a decision changes a queue's fraction of its siblings' weights (0 before if unknown)."""
     return abs(change.after - (change.before or 0.0))
 
 
@@ -181,7 +181,7 @@ class Metrics:
         self.registry = registry = CollectorRegistry()
         ProcessCollector(registry=registry)
         self._server: Any = None
-        #: Cached children by gauge and queue: `labels` costs more than all other work on a tick's figures.
+        #: (gauge, queue) -> labelled gauge. Cached because `labels` takes more time than the rest of the update.
         self._children: dict[tuple[str, str], Gauge] = {}
         self._shown: dict[tuple[str, str], float] = {}
         counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)

@@ -1,6 +1,6 @@
-"""When a controller may write the scheduler's configuration, and how it restores it: lease, guards, release.
+"""A controller's right to write the scheduler's configuration, and its restoration: lease, guards, release.
 
-`harness.control.wall` has the control loop, which checks here before it writes.
+The control loop (`harness.control.wall`) checks this right before it writes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HAND_OVER_LOOK_S = 0.2
 
 
 def left_values(store: LedgerStore) -> bool:
-    """Whether the last run with this ledger wrote the file without restoring it, as far as the ledger shows."""
+    """Whether, according to the ledger, its last run wrote the configuration without restoring it."""
     look = store.document("look")
     if store.document("wrote") is not None:
         return bool(store.document("wrote"))
@@ -35,7 +35,7 @@ def left_values(store: LedgerStore) -> bool:
 
 
 class Tenure(Generic[ClientT]):
-    """One controller's right to write. `harness.control.wall.Controller` documents the parameters."""
+    """The right of one controller to write. `harness.control.wall.Controller` documents the parameters."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Tenure(Generic[ClientT]):
         writes = not dry_run and settings.mode != "shadow"
         lease = actuator.lease(store.identity, settings.lease_s, time.monotonic, store)
         self._lease = lease if writes else None
-        #: Another controller's lease, read by a controller that does not write, to learn which values are managed.
+        #: The lease as a controller that does not write reads it, to learn which values another controller manages.
         self._others = None if writes else lease
         #: Whether this controller may write the file.
         self.holds = self._lease is None and settings.mode != "shadow"
@@ -65,9 +65,9 @@ class Tenure(Generic[ClientT]):
         self._informed = bool(actuator.baseline)
         #: Whether another controller wrote the file and its last announcement is lost.
         self._words_lost = False
-        #: Whether it was checked that the ledger is no older copy whose later state is lost.
+        #: Whether `_check_copy` has checked if the ledger is an older copy.
         self._copy_checked = False
-        #: Last time that a tick succeeded completely (monotonic clock, as the lease).
+        #: Time of the last tick that could read and write everything (monotonic clock, like the lease's).
         self._good_s = time.monotonic()
         #: In a shadow: whether an earlier run with this ledger was killed and left its values in force.
         self._left_over = settings.mode == "shadow" and left_values(store) and any(actuator.managed.values())
@@ -97,11 +97,11 @@ class Tenure(Generic[ClientT]):
         return self.settings.mode == "shadow" or bool(self.released)
 
     def _follow(self, before: Tenure[ClientT]) -> None:
-        """Continue in place of another controller of this process: it stays known since when nothing could be done."""
+        """Continue in place of another controller of this process, with its time of the last successful tick."""
         self._good_s = before._good_s
 
     def close(self) -> None:
-        """Let another controller take over. What is in force stays in force."""
+        """Let another controller take over. The weights in force stay unchanged."""
         if self._lease is not None:
             self._lease.give_back()
             if not self.holds:
@@ -109,10 +109,10 @@ class Tenure(Generic[ClientT]):
             self.holds = False
 
     def stop(self, on_stop: OnStop, sleep: Callable[[float], None] = time.sleep) -> str:
-        """Stop as configured and close; return what happened to the file, for a person.
+        """Stop as configured and close; return a description of the result.
 
-        With ``release`` the file is restored, unless a standby exists; then this waits for the standby to take over.
-        Raises any failure.
+        With ``release``, the administrator's values are restored, unless a standby is running: then this waits for the
+        standby to take over. Raises any failure.
         """
         if self._left_over:
             try:
@@ -162,8 +162,8 @@ class Tenure(Generic[ClientT]):
     def _take_back_left_over(self) -> str:
         """Restore the values that an earlier run left in force; return a description. Raises any failure.
 
-        Raises HeldByAnother if the lease names another controller that was not yet seen to renew it. A lease that
-        nobody renews (its holder is dead, or somebody wrote nonsense there) is taken over for the restore.
+        Raises HeldByAnother if another controller may hold the lease. A lease that is no longer renewed or is invalid
+        is taken over for the restore.
         """
         lease = self._others
         if lease is not None and lease.other_holder() and lease.other_lives:
@@ -182,7 +182,7 @@ class Tenure(Generic[ClientT]):
     def _restore_left_over(self) -> None:
         """In a shadow, restore the values that an earlier run left in force.
 
-        A shadow writes nothing else. Without this, nobody would manage the values left behind.
+        A shadow writes nothing else. Without this, the values would stay in force without a controller.
         """
         if not self._left_over or self.dry_run:
             return
@@ -234,7 +234,7 @@ class Tenure(Generic[ClientT]):
             # No other controller was seen, so the lease is still its own.
             self._alarm("lease", error.line())
         if held != self.holds:
-            # The holder in between has written: the values that this one wrote last are no longer in force.
+            # Another controller may have written meanwhile, so the values in force are unknown.
             self.core.forget_written()
         if not (held and self.holds):
             self._adopt(lease)
@@ -247,7 +247,7 @@ class Tenure(Generic[ClientT]):
     def _look_beside(self) -> None:
         """Read another controller's announcement in the lease.
 
-        Without it, a shadow beside a controller would take momentary weights for entitlements.
+        Without it, a shadow would mistake the weights that another controller wrote for entitlements.
         """
         if self._others is None:
             return
@@ -272,10 +272,10 @@ class Tenure(Generic[ClientT]):
         self._informed |= bool(lease.announced)
 
     def _catch_up(self) -> None:
-        """Take over what the lease and the lock file announce, where the configuration could not be read before.
+        """Take over the announcements of the lease and the lock file that could not be taken over before.
 
-        The configuration must not be read without: momentary values would be taken for the administrator's. Raises what
-        reading the configuration raises.
+        This must precede a read of the configuration, which would otherwise mistake a controller's values for the
+        administrator's. Raises what reading the configuration raises.
         """
         lease = self._lease or self._others
         if self._adopts_late and lease is not None:
@@ -284,7 +284,7 @@ class Tenure(Generic[ClientT]):
             self._check_copy_now()
 
     def _check_copy(self) -> None:
-        """Detect a ledger that is an older copy and whose later state no lease has (`adopt_latest`)."""
+        """Detect a ledger that is an older copy, and bring it up to date (`adopt_latest`)."""
         if self._copy_checked:
             return
         with self._alarmed("file"):
@@ -299,23 +299,22 @@ class Tenure(Generic[ClientT]):
     # --- guards ---
 
     def _told_to_go_on(self) -> None:
-        """Start afresh if an administrator has resumed the controller since the last call."""
+        """Resume writing if an administrator has resumed the controller since the last call."""
         with self._alarmed("guard"):
             if not self.released.ended():
                 return
             self._guards.begin()
             self.core.forget_written()
-            # Announcing renews the lease. A controller that cannot read or write must not renew it, so it announces
-            # with the next weights that it writes.
+            # An announcement renews the lease, which a controller that cannot read or write must not do. It announces
+            # with its next write instead.
             if self._lease is not None and self.holds and not self._blind(self._lease):
                 self._lease.keep(self.actuator.document())
 
     def _guard(self, now_s: float, why: str, *, seen: bool) -> None:
-        """Restore the file once when a guard is exceeded.
+        """Restore the configuration once when a guard is exceeded.
 
-        From then on, decisions are only logged, until an administrator resumes the controller.
-
-        ``why``: the guard that this poll exceeded ('': none). ``seen``: whether the RM answered.
+        From then on, decisions are only logged, until an administrator resumes the controller. ``why``: description of
+        the guard that this poll exceeded ('': none). ``seen``: whether the RM answered.
         """
         if why and not self.released:
             if self.settings.mode == "shadow" or self.dry_run:
@@ -330,7 +329,7 @@ class Tenure(Generic[ClientT]):
         if not self.released.given_back and self.holds and not self.dry_run:
             try:
                 words = self.release()
-                if seen:  # an RM that does not answer is refreshed when it does
+                if seen:  # otherwise, the release is repeated until the RM answers
                     self.released.done()
             except YarnfairError as error:
                 words = f"not given back yet: {error.line()}"

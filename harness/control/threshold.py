@@ -1,4 +1,4 @@
-"""Keep siblings' weights while their shares would hardly change, so that files are written rarely. Pure."""
+"""Keep siblings' weights while their shares would hardly change, so that files are written rarely. No I/O."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def keep_small_changes(
     Parameters
     ----------
     wanted
-        What the policy wants in force.
+        The attributes that the policy plans.
     written
-        What was written last.
+        The attributes written last.
     threshold
         A group is written if the share of one of its queues grows or shrinks by at least this fraction; the larger of
         the two shares is compared with the smaller.
@@ -32,9 +32,9 @@ def keep_small_changes(
 
     Returns
     -------
-    wanted : Attributes
-        The wanted values for every group with a new or removed queue, or a changed minimum share, maximum share or
-        scheduling policy, because these changes are never delayed.
+    kept : Attributes
+        The wanted attributes, in which the weights of some groups are the written ones. A group with a new or removed
+        queue, or with a changed minimum share, maximum share or scheduling policy, always has the wanted weights.
     """
     if threshold <= 0:
         return wanted

@@ -1,8 +1,8 @@
-"""Notice debts that are not paid because shares stay within what preemption leaves alone. Pure.
+"""Detect debts that stay unpaid because the weights must not trigger preemption. No I/O.
 
-Where the Capacity Scheduler preempts, shares move only as fast as containers end by themselves
-(harness.control.preemption). Of long containers few end, and a queue that is owed may then wait for hours at no more
-than its due. That is what an administrator has to weigh against killed work, so it must not pass unsaid.
+If the Capacity Scheduler preempts, shares change only as fast as containers end by themselves
+(harness.control.preemption). With long containers, a queue with a debt may wait for hours without more than its due.
+The administrator is told, because a budget of killed work (`preemption_budget_mb_s`) would speed this up.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from harness.base.words import seconds
 from harness.control.changes import debt_words, percent
 from harness.control.preemption import HeldBack
 
-#: How long a queue that is owed is held back at no more than its due before that is an alarm, seconds. Assumed.
+#: A queue with a debt that is held back at its due for this long causes an alarm, seconds. An assumed value.
 UNPAID_S = 600.0
-#: At most this many queues are named in the alarm.
+#: Maximum number of queues named in the alarm.
 _MOST_NAMED = 3
-#: A debt counts from this part of what was accumulated on, but of no more than of a day of the whole cluster.
+#: Debts are compared with the accumulated resources, but at most with the cluster's capacity over this time, seconds.
 _DAY_S = 86_400.0
 
 
 @dataclass(slots=True)
 class UnpaidDebts:
-    """Since when each queue that is owed has been held back without getting more than its due."""
+    """The queues with a debt that are held back without more than their due, and the times since when they are."""
 
     _since_s: dict[str, float] = field(default_factory=dict)
     _looked_s: float = -math.inf
 
     @classmethod
     def restored(cls, document: object) -> Self:
-        """Return what `document` gave; nothing is known from one that is not its."""
+        """Restore the state from a `document`; invalid content yields an empty state."""
         match document:
             case {"looked_s": float(looked_s), "since_s": dict(since_s)}:
                 known = {str(name): at_s for name, at_s in since_s.items() if isinstance(at_s, float)}
@@ -41,7 +41,7 @@ class UnpaidDebts:
         return cls()
 
     def document(self) -> dict[str, object] | None:
-        """Return what a restarted controller must know; None before the first look."""
+        """Return the state for the ledger, as JSON values; None before the first poll."""
         return {"looked_s": self._looked_s, "since_s": dict(self._since_s)} if self._looked_s > -math.inf else None
 
     def look(
@@ -54,32 +54,32 @@ class UnpaidDebts:
         capacity: float,
         unit: str,
     ) -> str | None:
-        """Return what an administrator must be told; None while no debt has been unpaid for long.
+        """Return a message for the administrator; None while no debt has been unpaid for `UNPAID_S`.
 
         Parameters
         ----------
         now_s
-            The present, seconds.
+            Present time, seconds.
         held
             The leaves that are held back now.
         owed
-            By queue: what it is owed (negative: it owes), in the unit of `accumulated`.
+            Queue -> its debt (negative: it owes), in the unit of `accumulated`.
         accumulated
-            All accumulated resources.
+            Sum of all accumulated resources, in resource-seconds.
         capacity
-            The cluster's, in the same unit per second.
+            The cluster's capacity in the same resource.
         unit
-            What is counted: memory, vcores or dominant.
+            The accumulated resource: memory, vcores or dominant.
         """
         if not 0.0 <= now_s - self._looked_s <= UNPAID_S:
-            # Nobody knows what the queues had in between.
+            # The last poll is too long ago: the queues may have got more than their due meanwhile.
             self._since_s = {}
         self._looked_s = now_s
         whole = min(accumulated, capacity * _DAY_S)
         words = {name: debt_words(owed.get(name, 0.0), whole, unit) for name in held if owed.get(name, 0.0) > 0}
         unpaid = {name: text for name, text in words.items() if text and not held[name].above_due}
         self._since_s = {name: self._since_s.get(name, now_s) for name in unpaid}
-        # The earliest first.
+        # The queues that have waited longest come first.
         late = sorted((since, name) for name, since in self._since_s.items() if now_s - since >= UNPAID_S)
         if not late:
             return None

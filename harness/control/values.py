@@ -13,14 +13,14 @@ from harness.model.resources import UNBOUNDED, Resource
 from harness.yarn.fair.edit import Attribute
 
 ATTRIBUTES: tuple[Attribute, ...] = ("weight", "min_resources", "max_resources", "scheduling_policy")
-#: Attribute -> value as stored in JSON; None: not in the file.
+#: Attribute -> value as stored in JSON (None: not in the file).
 Values = dict[str, Any]
-#: Whether a present value of an attribute is one of the values that are known to be the controller's.
+#: Function of an attribute, its present value and the controller's known values: whether the value is one of them.
 IsManaged = Callable[[str, Any, Collection[Any]], bool]
 
 
 def values_of(settings: QueueSettings | None) -> Values:
-    """Return a queue's settings as JSON values by attribute; None for what is not set."""
+    """Return a queue's settings as attribute -> JSON value (None: not set)."""
     if settings is None:
         return dict.fromkeys(ATTRIBUTES)
     least, most = settings.min_resources, settings.max_resources
@@ -32,7 +32,7 @@ def values_of(settings: QueueSettings | None) -> Values:
             else {"memory": most.memory_fraction, "vcores": most.vcores_fraction}
         )
     return {
-        # NaN equals nothing, not even itself.
+        # NaN is stored as a text, because values are compared and NaN does not equal itself.
         "weight": None if settings.weight is None else settings.weight if settings.weight == settings.weight else "NaN",
         "min_resources": None if least is None else [least.memory_mb, least.vcores],
         "max_resources": limit,
@@ -48,7 +48,7 @@ def entitlement(weight: Any) -> float:
 
 
 def finite(weight: object) -> float:
-    """Convert a weight of a file to one that can be restored; values that would break the RM are replaced."""
+    """Convert a weight of a file to a weight that can be restored; values that would break the RM are replaced."""
     return float(weight) if isinstance(weight, int | float) and 0 <= weight < math.inf else entitlement(weight)
 
 
@@ -80,9 +80,9 @@ def depart(departed: dict[str, dict[str, Any]], path: str, kept: dict[str, Any])
 
 
 def remember_named(departed: dict[str, dict[str, Any]], path: str, seen_s: float, weight: object) -> None:
-    """Remember the weight of a queue that the controller has named; ``seen_s``: when it last had applications.
+    """Remember the weight of a queue that the controller has named; ``seen_s``: time when it last had applications.
 
-    If the administrator had defined the queue before it was removed, the administrator's baseline is kept.
+    If the queue was the administrator's before it was removed, the administrator's baseline is kept.
     """
     kept = departed.pop(path, None) or {"baseline": {"weight": None}, "ours": {}, "texts": {}, "named": seen_s}
     if "named" in kept:
@@ -109,7 +109,7 @@ def remember_written(written: dict[str, list[Any]], path: str, shares: list[Any]
 
 
 def is_round(weight: object) -> bool:
-    """Whether a person may have written this weight: three digits at most."""
+    """Whether a person may have written this weight: it has at most three significant digits."""
     return not isinstance(weight, float) or float(f"{weight:.3g}") == weight
 
 

@@ -1,6 +1,6 @@
-"""The data behind `explain` and `top`: each queue's share, entitlement, accounts, weight and changes. No printing.
+"""The data that `explain` and `top` show: each queue's share, entitlement, accounts, weight and changes.
 
-A `View` is made from a controller's ledger, from a live ResourceManager, from both, or (harness.control.view_run) from
+A `View` is built from a controller's ledger, from a live ResourceManager, from both, or (harness.control.view_run) from
 a run directory. Data that a source does not have is None.
 """
 
@@ -30,10 +30,11 @@ MOST_DECISIONS = 500
 class QueueRow:
     """One queue. Resources are MiB; accumulated resources are in the view's unit; times are the view's clock, seconds.
 
-    ``share``: the part of the cluster that it is entitled to. ``due``: the part by which its accounts are kept. The two
-    differ for queues that the scheduler creates with guarantees that add up to less than their parent's
-    (``of_parent``: the guaranteed part of the parent's capacity, None: not such a queue). ``accumulated``: its counted
-    usage; a parent's is the sum of its leaves'. ``deficit``: its due of all accumulated resources, less its own.
+    ``share``: fraction of the cluster that the queue is entitled to. ``due``: fraction of all usage that its accounts
+    entitle it to. The two differ for queues that the scheduler creates with guarantees that add up to less than their
+    parent's (``of_parent``: the guaranteed fraction of the parent's capacity; None for other queues). ``accumulated``:
+    its counted usage; for a parent, the sum of its leaves'. ``deficit``: its ``due`` of all accumulated resources minus
+    ``accumulated``.
     """
 
     path: str
@@ -51,14 +52,15 @@ class QueueRow:
     weight: float | None = None
     accumulated: float | None = None
     deficit: float | None = None
-    #: The last decision that changed the queue: time, previous weight, reason.
+    #: Time of the last decision that changed the queue, and the queue's weight before it.
     changed_s: float | None = None
     weight_before: float | None = None
-    #: The queue's part of its siblings' weights by that decision, and by the one before.
+    #: The queue's fraction of its siblings' weights by that decision, and by the decision before.
     part: float | None = None
     part_before: float | None = None
     #: The debt that the queue was owed at that decision (negative: it owed).
     deficit_then: float | None = None
+    #: The policy's reason for that decision, or why the queue was held back because of preemption.
     reason: str | None = None
     #: Fair share computed by the RM; on the Capacity Scheduler the effective capacity.
     fair_mb: int | None = None
@@ -67,9 +69,9 @@ class QueueRow:
     priority: int = 0
     ordering: str = ""
     allocated_vcores: int = 0
-    #: Whether it has asked for nothing yet since it joined the accounts: then nothing is owed to it.
+    #: Whether the queue has not been active since it joined the accounts, so that nothing is owed to it.
     newcomer: bool = False
-    #: What holds it back, if the RM's limits were asked for.
+    #: The limits that block the queue, if the RM's limits were requested.
     holds: tuple[Hold, ...] = ()
 
     @property
@@ -92,15 +94,15 @@ class View:
     #: Whether the policy compensates for earlier deficits.
     gives_back: bool = False
     began_s: float | None = None
-    #: Half-life of the accounts, seconds (None: nothing fades, or not known).
+    #: Half-life of the accounts, seconds (None: they do not decay, or it is unknown).
     half_life_s: float | None = None
-    #: Age of the accounts, seconds (None: same age as the rest).
+    #: Age of the accounts, seconds (None: they are as old as the other data).
     accounts_age_s: float | None = None
     alarms: tuple[tuple[str, str], ...] = ()
     decisions: tuple[Mapping[str, Any], ...] = ()
-    #: How far the controller goes (shadow, bounded, full; '': not known).
+    #: The controller's mode: shadow, bounded or full ('': unknown).
     mode: str = ""
-    #: The guard that caused a release, and when ('', None: none).
+    #: Description of the guard that caused a release, and the time of the release ('', None: no release).
     released: str = ""
     released_s: float | None = None
     #: Whether the controller has ended and restored the configuration: its weights are no longer in force.
@@ -113,13 +115,13 @@ class View:
     scheduler: str = ""
     #: Whether the weights are unknown, so that steady fair shares replace the entitlements.
     estimated: bool = False
-    #: The budget of work that preemption may kill within an hour, and what it has killed, MiB·s (None: no preemption).
+    #: Work that preemption may kill within an hour, and work that it has killed, MiB·s (None: no preemption).
     killed_mb_s: tuple[float, float] | None = None
-    #: The poll of the RM's limits, if they were asked for.
+    #: The RM's limits, if they were requested.
     facts: Facts | None = None
 
     def held_part(self, row: QueueRow) -> float:
-        """Return the part of the cluster that a queue holds, as the accounts count it."""
+        """Return the fraction of the cluster that a queue holds: of the memory, or its dominant share (`unit`)."""
         memory = row.allocated_mb / max(self.capacity_mb, 1)
         if self.unit != "dominant" or self.vcores is None or self.vcores[1] <= 0:
             return memory
@@ -127,10 +129,9 @@ class View:
 
 
 def head(view: View) -> dict[str, Any]:
-    """Return the fields that every document about a view starts with.
+    """Return the common fields of all JSON documents about a view.
 
-    These are the time, source, policy and unit, and how far the controller goes: `mode`, why and when a guard has
-    released, `given_back`.
+    These are the time, source, policy, unit and `mode`, the cause and time of a release, and `given_back`.
     """
     released = {"why": view.released, "time_s": view.released_s} if view.released else None
     killed = {} if view.killed_mb_s is None else dict(zip(("budget_mb_s", "lost_mb_s"), view.killed_mb_s, strict=True))
@@ -145,7 +146,7 @@ def head(view: View) -> dict[str, Any]:
 
 
 def alarms(view: View) -> list[dict[str, str]]:
-    """Return the controller's alarms in document form."""
+    """Return the controller's alarms as JSON values."""
     return [{"kind": kind, "text": text} for kind, text in view.alarms]
 
 
@@ -178,7 +179,7 @@ def with_sums(view: View) -> View:
 def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
     """Return the view with each queue's last change, from decisions in chronological order.
 
-    A queue's part also changes with its siblings' weights.
+    A change of a sibling's weight counts, too, if it changes the queue's fraction of the siblings' weights.
     """
     made = [decision for decision in decisions if isinstance(decision.get("weights"), dict)]
     rows = dict(view.queues)
@@ -212,7 +213,7 @@ def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
 
 
 def from_ledger(path: Path, now_s: float | None = None) -> View:
-    """Return the view from a controller's last poll and accounts; ``now_s`` is needed for their age.
+    """Return the view from a controller's last poll and accounts. ``now_s``: present time, for the accounts' age.
 
     Raises InputError if there is no poll yet.
     """
@@ -302,12 +303,13 @@ def from_rm(
 ) -> View:
     """Return the RM's present view, with accounts and entitlements from a controller's view ``kept``, if given.
 
-    ``weights`` None: the RM does not tell them (a Fair Scheduler whose client RPC does not answer). Its steady fair
-    shares, which are proportional to the weights within queues' limits, replace them.
+    If ``weights`` is None, the RM does not show them (a Fair Scheduler whose client RPC does not answer). Its steady
+    fair shares, which are proportional to the weights within the queues' limits, replace them.
 
-    Without ``kept``, the weights in force serve as entitlements, and accumulated is the usage that the RM still
-    retains, without applications with impossible figures (an alarm names those); it is in dominant shares if the
-    scheduler is seen to compare these. ``clock_s``: the RM's clock. ``facts``: its limits, for what holds queues back.
+    Without ``kept``, the weights in force serve as entitlements, and the accumulated usage is the usage of the
+    applications that the RM still retains. Applications with impossible figures are left out, and an alarm names them.
+    The usage is in dominant shares if ``facts`` shows that the scheduler compares these. ``clock_s``: the RM's clock,
+    seconds since 1970. ``facts``: the RM's limits, from which the limits that block a queue are found.
     """
     retained: dict[str, float] = {}
     sifted = sift(apps, status.capacity, clock_s)
@@ -390,7 +392,7 @@ def rivals(view: View, path: str) -> list[Rival]:
     """Return the queue and its siblings in the order in which the RM's own scheduler would serve them.
 
     The Fair Scheduler's minimum shares and the Capacity Scheduler's minimum allocation are ignored. The list is empty
-    if a Capacity Scheduler's capacities are not known, because a ledger does not have them.
+    if a Capacity Scheduler's effective capacities are unknown, which a ledger does not contain.
     """
     row = view.queues[path]
     if view.scheduler == CAPACITY and row.parent is not None:
@@ -411,7 +413,7 @@ def rivals(view: View, path: str) -> list[Rival]:
 
 
 def _usage(view: View, row: QueueRow) -> float:
-    """Return what the Fair Scheduler divides by the weight: MiB, or the dominant share where queues are ``drf``."""
+    """Return the usage that the Fair Scheduler divides by the weight: MiB, or the dominant share under ``drf``."""
     return view.held_part(row) if view.unit == "dominant" else float(row.allocated_mb)
 
 
@@ -421,7 +423,7 @@ def _fill(row: QueueRow) -> float:
 
 
 def _served_before(left: QueueRow, right: QueueRow, *, by_priority: bool) -> int:
-    """Compare as PriorityUtilizationQueueOrderingPolicy does: negative if left is served before right."""
+    """Compare two queues like PriorityUtilizationQueueOrderingPolicy: negative if left is served before right."""
     a, b = _fill(left), _fill(right)
     waits = (not left.wants) - (not right.wants)
     if waits:

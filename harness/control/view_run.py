@@ -1,4 +1,4 @@
-"""A `View` from a run directory of an experiment, at any moment of it: allocations.parquet and decisions.jsonl."""
+"""Build a `View` of any moment of an experiment's run, from allocations.parquet and decisions.jsonl."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from harness.results.runs import decision_lines, run_info
 
 
 def from_run(folder: Path, *, at_s: float | None = None) -> View:
-    """Return the last sample at or before ``at_s`` (None: the latest). InputError if the folder is no run directory."""
+    """Return the view of the last sample at or before ``at_s`` seconds of the run (None: the latest sample).
+
+    Raises InputError if the folder is not a run directory.
+    """
     import pandas as pd
 
     identity = run_info(folder)

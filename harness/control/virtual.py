@@ -1,9 +1,8 @@
 """The control core driven by the simulator's clock: a policy that acts from outside, in virtual time.
 
 In each period the core observes the simulated cluster. Its writes take effect later, either after a fixed delay (as
-over the admin RPC) or by the ResourceManager's own poll of the allocation file (every ``poll_s``, if the file has been
-unmodified for more than 5 s: AllocationFileLoaderService of Hadoop 3.4.2). The core decides; the stock scheduler
-allocates.
+with the admin RPC) or by the ResourceManager's own poll of the allocation file (every ``poll_s``, if the file has been
+unmodified for more than 5 s: AllocationFileLoaderService of Hadoop 3.4.2). The simulated stock scheduler allocates.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _SETTLING = 3
 
 
 class VirtualDriver:
-    """Carries out the core's actions in one simulation; `tick` is the simulation's ``on_tick``."""
+    """Drive the control core in one simulation; `tick` is the simulation's ``on_tick``."""
 
     def __init__(self, simulation: Simulation, core: ControlCore) -> None:
         self.simulation, self.core = simulation, core
@@ -47,7 +46,7 @@ class VirtualDriver:
         #: Writes not in force yet, with the time at which they take effect (admin RPC) or were written (poll).
         self._pending: list[tuple[int, Attributes]] = []
         self._in_force = Attributes()
-        #: Leaf -> its index in the scheduler and its task lengths as a ResourceManager would show them.
+        #: Leaf -> its index in the scheduler, and its task lengths as a controller would estimate them.
         self._lengths: dict[str, tuple[int, Lengths]] = {}
         if setup.task_lengths == "containers":
             pairs = zip(simulation.tree, simulation.order, strict=True)
@@ -55,14 +54,15 @@ class VirtualDriver:
         self._ends = dict.fromkeys(self._lengths, 0)
         self._looked_ms = 0
         self._looks = 0
-        #: Since when nothing has been running or waiting; None: something is.
+        #: Time since which no job has been running or waiting, ms (None: some are).
         self._idle_since_ms: int | None = None
-        #: Whether the core may decide by figures alone, and whether it does.
+        #: `_tells`: whether the core may decide without queue views (`ControlCore.decide`). `_by_figures`: whether it
+        #: does so now.
         self._tells = not (self._lengths or self._pseudo or self._quantum)
         self._by_figures = False
         #: The work that preemption has killed so far, MiB·s.
         self._killed_mb_s = 0.0
-        #: Set if the core is shown figures as old as an RM's caches.
+        #: Simulated caches of the RM, if the core observes figures as old as these (None: exact figures).
         self._shown_ends: ShownEnds | None = None
         self._shown_use: ShownUse | None = None
         self._shown: dict[str, tuple[float, float]] = {}
@@ -74,7 +74,7 @@ class VirtualDriver:
         simulation.world.g["next_tick_ms"] = self._next_due_ms()
 
     def tick(self, now_ms: int) -> None:
-        """Process what is due: attributes that take effect, an RM's cache renewals, a poll of the cluster."""
+        """Carry out what is due at ``now_ms``: renewals of the RM's caches, writes that take effect, and a poll."""
         if self._shown_ends is not None:
             self._shown_ends.renew(self.simulation.scheduler, now_ms)
         if self._shown_use is not None:
@@ -93,12 +93,11 @@ class VirtualDriver:
         self.simulation.world.g["next_tick_ms"] = next_ms
 
     def _pass_over_idle_time(self, now_ms: int) -> None:
-        """Skip due times while nothing runs or waits, up to the end of the idle stretch and on the same time grid.
+        """Skip polls while the cluster is idle; the remaining polls stay on the same time grid.
 
-        An idle cluster looks the same at every poll, and accounts fade by the elapsed time only, so the skipped polls
-        would change nothing that the remaining ones do not decide again. The first and last `_SETTLING` periods of a
-        stretch are kept: caches catch up in the first ones, and the last ones decide what is in force when a job
-        arrives.
+        An idle cluster is the same at every poll, and accounts decay with the elapsed time only, so the remaining polls
+        decide the same as without skipping. The first and last `_SETTLING` periods of an idle stretch are kept: in the
+        first ones the caches catch up, and the last ones decide which weights are in force when a job arrives.
         """
         world = self.simulation.world
         g = world.g
@@ -177,7 +176,7 @@ class VirtualDriver:
                 sim.decisions.append({"time_s": now_ms / 1000.0, "alarm": action.kind, "text": action.text})
 
     def _as_shown(self, consumed: dict[str, Any], now_ms: int) -> dict[str, Any]:
-        """Return the consumption that a real cluster's controller would have counted by now; it never falls."""
+        """Return the usage that a real cluster's controller would have counted by now; it never falls."""
         sim = self.simulation
         assert self._shown_use is not None
         behind = self._shown_use.behind(sim.world, sim.scheduler, now_ms)
@@ -248,7 +247,7 @@ def simulate_outside(setup: SimSetup, *, on_progress: ProgressCallback | None = 
 
 
 def simulate_policy(setup: SimSetup, *, on_progress: ProgressCallback | None = None) -> SimResult:
-    """Run a setup in whichever mode it names."""
+    """Run a simulation in the mode of its setup: with the policy outside the scheduler or inside it."""
     if setup.mode == "outside" and setup.policy is not None:
         return simulate_outside(setup, on_progress=on_progress)
     return simulate(setup, on_progress=on_progress)

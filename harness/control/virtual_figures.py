@@ -1,4 +1,4 @@
-"""Figures that a ResourceManager shows a controller in virtual time: as old as its caches, not exact.
+"""Simulated caches of a ResourceManager: the figures that a controller sees are as old as these caches.
 
 Hadoop 3.4.2 caches two figures. The usage of an application's running containers is recomputed on a request after more
 than 3 s, or when one of its containers has ended (``SchedulerApplicationAttempt.getRunningAggregateAppResourceUsage``).
@@ -21,7 +21,7 @@ _CACHE_MS = round(CACHE_S * 1000)
 
 
 class ShownEnds:
-    """Ended containers per leaf as of the last renewal. ``phase_ms``: time of the first renewal."""
+    """The number of ended containers per leaf at the last renewal. ``phase_ms``: time of the first renewal."""
 
     def __init__(self, leaves: Mapping[str, int], phase_ms: int) -> None:
         self._leaves, self.next_ms = dict(leaves), phase_ms
@@ -35,7 +35,7 @@ class ShownEnds:
             self._shown = {path: int(ends[index]) for path, index in self._leaves.items()}
 
     def pass_over(self, until_ms: int) -> None:
-        """Skip renewals before a time until which nothing changes, except the last one."""
+        """Skip all renewals before ``until_ms`` except the last, because nothing changes until then."""
         self.next_ms += max((until_ms - self.next_ms) // COUNTS_MS, 0) * COUNTS_MS
 
     def __getitem__(self, leaf: str) -> int:
@@ -43,19 +43,22 @@ class ShownEnds:
 
 
 class ShownUse:
-    """How far the accounts that a controller derives from shown application figures lag behind.
+    """The lag of the accounts that a controller derives from cached application figures.
 
     Parameters
     ----------
-    asked_ms : period at which other clients request the list of applications (0: none does), starting at ``phase_ms``.
+    asked_ms : int
+        Period at which other clients request the list of applications, ms (0: none does).
+    phase_ms : int
+        Time of the first such request, ms.
     """
 
     def __init__(self, asked_ms: int, phase_ms: int) -> None:
         self._asked_ms = asked_ms
         self.next_ms = phase_ms if asked_ms else NEVER
         self._looked_ms = -1
-        #: By slot of the simulated cluster: generation of the slot; MiB x ms of ended containers; total MiB x ms and
-        #: vcore x ms; time.
+        #: (slots, 5), the cached figures per job slot: generation of the slot; MiB x ms of ended containers; total
+        #: MiB x ms and vcore x ms; time of the renewal, ms.
         self._of = np.zeros((0, 5), np.int64)
 
     def asked(self, world: object, scheduler: object, now_ms: int) -> None:
@@ -65,14 +68,15 @@ class ShownUse:
             self._renew(world, scheduler, now_ms)
 
     def pass_over(self, until_ms: int) -> None:
-        """Skip other clients' requests before a time until which nothing changes, except the last one."""
+        """Skip all other clients' requests before ``until_ms`` except the last: nothing changes until then."""
         if self._asked_ms:
             self.next_ms += max((until_ms - self.next_ms) // self._asked_ms, 0) * self._asked_ms
 
     def behind(self, world: Any, scheduler: Any, now_ms: int) -> dict[int, tuple[float, float]]:
         """Simulate the controller's request; return the lag in MiB-seconds and vcore-seconds by scheduler queue index.
 
-        A figure not renewed since the previous poll does not lag, because the ledger adds the held resources to it.
+        A figure that was not renewed since the previous poll does not lag, because the ledger then adds the usage of
+        the held resources.
         """
         used = self._renew(world, scheduler, now_ms)
         jobs, at = world.jobs, self._of[:, 4]

@@ -1,4 +1,4 @@
-"""The control core driven by the wall clock, on a real ResourceManager (or `yarnfair sim serve`).
+"""The controller: the control core driven by the wall clock, on a real ResourceManager or `yarnfair sim serve`.
 
     with RmClient([address]) as client, LedgerStore(path) as store:
         actuator = FileActuator.restored(open_store("/etc/hadoop/fair-scheduler.xml"), store.document)
@@ -6,7 +6,7 @@
         Controller(settings, client, actuator, store, policy, open_observer=open_rm_poller).run(stop_event)
 
 One `tick` is one control period: poll the RM and the allocation file, account, decide, write changes, refresh, read
-back. A tick never raises for external failures: it reports alarms, and what is in force stays in force.
+back. A tick never raises for external failures: it reports alarms, and the weights in force stay unchanged.
 
 A document that the product's own validation refuses (harness.control.gate) is never written. If the RM refuses a
 document all the same, the administrator's values are written instead within the same tick.
@@ -65,9 +65,9 @@ from harness.yarn.rmclient import NotEffective
 
 #: Longest time before a refused document is tried again; the delay starts at one period and doubles, seconds.
 _MOST_REFUSED_S = 30.0
-#: Alarms of a tick that could not read or write; such a holder does not renew its lease.
+#: Kinds of alarms of a tick that could not read or write. A lease holder does not renew its lease in such a tick.
 _BLIND = frozenset({"observation", "clock", "cluster", "actuation", "ledger", "file"})
-#: Alarms about lasting conditions. A tick that did not check the condition cannot know that it has ended.
+#: Kinds of alarms about lasting conditions. They are repeated until a tick has checked that the condition has ended.
 _LASTING = frozenset(
     {"ad-hoc", "actuation", "not-in-force", "ledger", "trap", "invalid", "file", "app", "policy", "clock", "cluster"}
     | {"unpaid"}
@@ -78,16 +78,16 @@ _OF_A_WRITER = ("ad-hoc", "actuation", "not-in-force", "unpaid")
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """A document that the RM refused, and until when the next attempt is delayed.
+    """The RM's refusal of a document, and the delay before the next attempt.
 
     Parameters
     ----------
     kind, reason
-        The alarm's.
+        Kind and text of the alarm that reports the refusal.
     until_s
-        On the controller's clock.
+        Time of the next attempt, seconds on the controller's clock.
     edits
-        The actuator's count of the administrator's edits at the refusal: a further one ends the delay.
+        The actuator's count of edits at the time of the refusal. A further edit ends the delay.
     """
 
     kind: str
@@ -97,18 +97,29 @@ class _Refusal:
 
 
 class Controller(Tenure[ClientT]):
-    """One policy, enforced on one cluster.
+    """Enforce one policy on one cluster.
 
     Parameters
     ----------
-    settings, policy : how and what to enforce.
-    client : the cluster; passed to ``actuator`` and ``open_observer``, and not used otherwise.
-    actuator : of the scheduler's configuration, restored from ``store``.
-    open_observer : makes the observer of the cluster.
-    store : the ledger; its stored state is resumed.
-    on_tick : called with the report after every tick.
-    clock : seconds, never going back (None: `SteadyClock`). Compared at the first poll (harness.control.clocks).
-    dry_run : decides but writes neither file nor refreshes; the prepared file is in ``prepared``.
+    settings : ControlSettings
+        Period, guards and other settings of the controller.
+    client : ClientT
+        The cluster's client. It is only passed to ``actuator`` and ``open_observer``.
+    actuator : Actuator
+        Reads and writes the scheduler's configuration; restored from ``store``.
+    store : LedgerStore
+        The ledger. The controller continues from its stored state.
+    policy : Policy
+        The policy to enforce.
+    open_observer : Callable
+        Creates the observer of the cluster from the client and an `ObserverContext`.
+    on_tick : Callable
+        Called with the report after every tick.
+    clock : Callable or None
+        Returns the time in seconds and never goes back (None: `SteadyClock`). It is compared with the RM's clock at the
+        first poll (harness.control.clocks).
+    dry_run : bool
+        Decide without writing or refreshing. The prepared document is stored in ``prepared``.
     """
 
     def __init__(
@@ -144,7 +155,7 @@ class Controller(Tenure[ClientT]):
             self.core.resume(state, store.document("consumed") or {})
         self._clock_given = clock
         self.clock = clock or SteadyClock()
-        #: What somebody else wrote, if drift is a guard; '': nothing since the last poll.
+        #: Description of somebody else's edit since the last poll, if the guard `foreign_edit` is on ('': no edit).
         self._edited = ""
         #: Whether this machine's clock has been compared with the RM's and the ledger's.
         self._clock_compared = False
@@ -158,15 +169,15 @@ class Controller(Tenure[ClientT]):
         self._announced: list[Alarm] = []
         #: Traps that block nothing and have been reported.
         self._noted: set[str] = set()
-        #: Alarms of the last tick that end only when their cause is seen to be gone, and the kinds whose causes this
-        #: tick has checked.
+        #: Alarms of the last tick about lasting conditions (`_LASTING`).
         self._lasting: tuple[Alarm, ...] = ()
+        #: Kinds of alarms whose conditions this tick has checked.
         self._looked_for: set[str] = set()
         self._unpaid = UnpaidDebts.restored(store.document("unpaid"))
         self.core.killed.restore(store.document("killed"))
-        #: What the RM refused: kind of alarm, reason, time of the next attempt, and `edits` of the actuator at the
-        #: refusal.
+        #: The RM's last refusal (None: none since the last verified write).
         self._refused: _Refusal | None = None
+        #: Delay before the next attempt after a further refusal, seconds.
         self._refused_gap_s = settings.period_s
         rm = store.document("rm")
         known = rm if isinstance(rm, list) else None
@@ -184,8 +195,9 @@ class Controller(Tenure[ClientT]):
             ),
         )
         self.recognise_cluster()
-        #: Results of the current tick so far, and when it decided (None: not yet).
+        #: Report of the current tick, filled as the tick proceeds.
         self._tick = TickReport(0.0)
+        #: Time of the current tick's decision, seconds (None: not decided yet).
         self._decided_s: float | None = None
 
     # --- public methods ---
@@ -207,7 +219,7 @@ class Controller(Tenure[ClientT]):
         return made
 
     def recognise_cluster(self) -> None:
-        """Let the actuator use this controller's observer to check which cluster answers before it reads a store."""
+        """Make the actuator check, with this controller's observer, which cluster answers before it reads a store."""
         self.actuator.recognise_by(self._look.check_cluster)
 
     def check_entitlements(self) -> None:
@@ -273,15 +285,15 @@ class Controller(Tenure[ClientT]):
         self._tick.alarms += (Alarm(kind, text),)
 
     def _checked(self, *kinds: str) -> None:
-        """Record that this tick has checked the causes of these kinds of alarms, so unraised ones have ended."""
+        """Record that this tick has checked the conditions of these kinds of alarms; those not raised have ended."""
         self._looked_for.update(kinds)
 
     def _let_last(self) -> None:
-        """Repeat lasting alarms whose causes this tick has not checked: they end when the cause is seen gone."""
+        """Repeat the lasting alarms whose conditions this tick has not checked."""
         raised = {alarm.kind for alarm in self._tick.alarms}
-        # Some alarms concern only the controller that writes. One that sees the cluster and does not hold the lease
-        # drops them. One that sees nothing keeps them: it lost the lease because it sees nothing, so that it cannot
-        # know whether their causes are gone.
+        # Some alarms concern only the controller that writes. A controller that reaches the cluster without holding the
+        # lease drops them. A controller that cannot reach the cluster keeps them: it lost the lease for that reason and
+        # cannot know whether the conditions have ended.
         if (not self.holds and not raised & _BLIND) or self.shadow:
             lasting = {alarm.kind for alarm in self._lasting}
             self._tick.dropped = frozenset(_OF_A_WRITER) & lasting - raised - self._looked_for
@@ -335,7 +347,7 @@ class Controller(Tenure[ClientT]):
             if not self.actuator.baseline:
                 # Without the file no entitlement is known.
                 return self.core.handle(ObservationFailed(self.clock(), error.line()))
-            # What is in force stays in force, and accounting continues.
+            # The weights in force stay unchanged, and accounting continues.
             self._alarm("file", error.line())
         if self.holds:
             for danger in self.actuator.dangers():
@@ -383,7 +395,7 @@ class Controller(Tenure[ClientT]):
         return actions
 
     def _compare_clocks(self, info: ClusterInfo) -> None:
-        """Compare the clocks before the first poll is accounted for. Raises ClocksDiffer."""
+        """Compare this machine's clock with the RM's and the ledger's before accounting begins. Raises ClocksDiffer."""
         if self._clock_compared:
             return
         clock, looked_s = self.clock, self.accounts.looked_s
@@ -441,9 +453,9 @@ class Controller(Tenure[ClientT]):
         self._noted = {trap.line() for trap in traps if not trap.blocking}
 
     def _tell_unpaid(self, snapshot: Snapshot) -> None:
-        """Report debts that the bounds beside preemption have left unpaid for long.
+        """Report debts that stay unpaid for long because the weights must not trigger preemption.
 
-        A shadow, and a controller that another one writes for, keep nothing back.
+        Only the controller that writes reports them: a shadow or a standby limits no weights.
         """
         core, ledger = self.core, self.core.ledger
         if ledger is None or not self.holds or self.shadow:
@@ -469,11 +481,14 @@ class Controller(Tenure[ClientT]):
             self._alarm("unpaid", text)
 
     def _traps(self) -> tuple[Trap, ...]:
-        """Return the traps that were not accepted; the read-back trap is irrelevant without `read_back`."""
+        """Return the traps that were not accepted, and set the core's preemption rule from them.
+
+        The read-back trap is irrelevant without `read_back`.
+        """
         accepted = self.settings.accept if self.settings.read_back else {*self.settings.accept, "read-back"}
         found = self.actuator.traps(self.client, self._look.hadoop)
         open_ = tuple(trap for trap in found if trap.name not in accepted)
-        # If preemption is accepted, the policy's shares are not bounded because of it.
+        # If the administrator accepts preemption, the policy's shares need no bounds against it.
         self.core.preemption = preemption_bound(open_)
         return tuple(self._with_budget(trap) for trap in open_)
 
@@ -509,7 +524,7 @@ class Controller(Tenure[ClientT]):
             ):
                 return self._passive()
             if self.core.preemption != decided_by:
-                # The decision was made before it was known how the scheduler preempts.
+                # The decision was made under another preemption rule than the scheduler's present one.
                 return self._passive()
             if self.settings.ad_hoc == "name" and tick.snapshot is not None:
                 leaves = {q.name: q.running_apps > 0 or q.demand != ZERO for q in tick.snapshot.leaves()}
@@ -537,7 +552,8 @@ class Controller(Tenure[ClientT]):
                 self.actuator.load(self.client)
             self._checked("actuation")
         except YarnfairError as error:
-            # Only a store refuses what is written. If a file is refused, the old one is still in place.
+            # Only a scheduler's own store refuses values before anything is in force. A file that cannot be written
+            # leaves the old file in place.
             if isinstance(error, Refused) and (reached or self.actuator.beside is None):
                 return self._take_back(error.line())
             tick.record = None
@@ -591,7 +607,7 @@ class Controller(Tenure[ClientT]):
         return "the administrator's own values are restored"
 
     def _passive(self) -> list[Action]:
-        """Write nothing: another controller holds the lease, or this is a dry run."""
+        """Drop this tick's decision without writing it; the next tick decides again. A dry run keeps the record."""
         self._tick.record = self._tick.record if self.dry_run else None
         self.core.handle(Actuated(self.clock()))
         self.core.forget_written()
@@ -599,9 +615,9 @@ class Controller(Tenure[ClientT]):
         return []
 
     def _settle(self) -> list[Action]:
-        """With the RM's own poll, hold back writes until the last one could have been loaded and is verified.
+        """If the RM polls the file, delay the next write until the RM can have loaded the last one; then verify it.
 
-        Otherwise a poll might never find a file that is old enough to load.
+        With more frequent writes, a poll might never find a file that is old enough to be loaded.
         """
         if self.settings.refresh != "poll":
             return []
@@ -663,7 +679,8 @@ class Controller(Tenure[ClientT]):
     def _touch(self) -> None:
         """Rewrite the file unchanged.
 
-        An RM that was loading when the file was replaced considers it loaded, and loads it again only if it is newer.
+        An RM that was loading while the file was replaced considers the new file loaded, and loads it only when its
+        modification time is newer.
         """
         with self._alarmed("actuation"):
             self.actuator.touch()
@@ -709,14 +726,14 @@ class Controller(Tenure[ClientT]):
         return True
 
     def _weights_in_force(self) -> Mapping[str, float]:
-        """Return the weights for readers of the ledger; a shadow's are in no file, so the present ones are shown."""
+        """Return the weights for readers of the ledger: the written ones; for a shadow, those in the configuration."""
         if self.shadow and not self.dry_run:
             with contextlib.suppress(YarnfairError):
                 return self.actuator.present()
         return self.core.written.weights if self.core.written is not None else {}
 
     def _preemption(self, snapshot: Snapshot) -> dict[str, float] | None:
-        """Return the work that preemption has killed and its budget for readers; None where nothing is preempted."""
+        """Return the work killed by preemption and its budget, MiB·s; None if the core has no preemption rule."""
         if self.core.preemption is None:
             return None
         killed = self.core.killed

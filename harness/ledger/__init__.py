@@ -1,4 +1,4 @@
-"""Accumulated resources per queue: rounds, discount, pseudo accumulated resources. No I/O."""
+"""Accumulated resources per queue, with rounds, discount and pseudo accumulated resources; and their store on disk."""
 
 from harness.ledger.ledger import Ledger, Usage
 

@@ -7,15 +7,15 @@ figure is handled as follows:
 - A figure that has moved since the last poll is taken as it is.
 - A figure that has not moved is assumed to grow by the resources that the application holds, until it moves, but for no
 longer than it can stay unchanged.
-- A figure that fell, because the RM restarted and recovers its applications, becomes a new base. What was counted
+- A figure that fell, because the RM restarted and recovers its applications, becomes a new base. Usage counted before
 stays. The usage meanwhile is estimated from the held resources once the containers are back, or, if the application has
-ended by then, from those that it held before.
+ended by then, from the resources that it held before the restart.
 - A figure that rose by more than the cluster can have given is refused and listed in `RmAccounts.refused`. If it stays
 that high, it becomes a new base, and the usage meanwhile is estimated from the held resources.
 
-An application that the last poll did not show counts completely if it was started since. An older one counts only from
-now on: it cannot be told whether it has run here, because another cluster's ResourceManager may be answering, or a list
-was wrong.
+An application that the last poll did not show counts completely if it was started since then. An older application
+counts only from now on, because it may not have run on this cluster: another cluster's ResourceManager may be
+answering, or a list was wrong.
 
 An application that is missing in a complete list is kept for `GONE_S`, because a single list may be wrong. A leaf's sum
 never falls: an overestimate is offset against the leaf's next usage.
@@ -37,14 +37,15 @@ CACHE_S = 3.0
 #: After an RM restart, nodes may report their containers for this long: the time after which an RM gives up a silent
 #: node (default of yarn.nm.liveness-monitor.expiry-interval-ms).
 RECOVERY_S = 600.0
-#: Nodes that reach the RM re-register within this time; what is still missing after a second restart had ended before.
+#: Nodes that reach the RM re-register within this time. Containers that are still missing at a second restart had ended
+#: before it.
 LATE_NODE_S = 120.0
 #: A figure that stays below an earlier one for longer than this has fallen for good (a shorter fall is a race in the
 #: RM).
 FALLEN_S = 15.0
 #: A new application may have been started this long before the last list, because lists are not atomic.
 LIST_SLACK_S = 30.0
-#: The same at the first poll after the accounts were read from a store: smaller differences of clocks go unnoticed.
+#: `LIST_SLACK_S` at the first poll after the accounts were read from a store: smaller clock differences go unnoticed.
 RESUMED_SLACK_S = 600.0
 #: An application that is missing in complete lists for this long is gone.
 GONE_S = 300.0
@@ -69,7 +70,7 @@ class AppObservation(NamedTuple):
 
 @dataclass(slots=True)
 class AppAccount:
-    """An application at the last poll. ``moved_s``: when its figure was last added to the sums."""
+    """An application's account at the last poll. ``moved_s``: time when its figure was last added to the sums."""
 
     queue: str
     memory_mb_s: int
@@ -79,15 +80,16 @@ class AppAccount:
     final: bool
     #: Since when its figure has been impossible: below the counted one, or too far above (None: it is possible).
     fallen_s: float | None = None
-    #: During recovery: up to when it had been counted when the RM restarted.
+    #: During recovery: the time up to which its usage had been counted when the RM restarted.
     lost_from_s: float | None = None
-    #: During recovery: what it held then and that has not reappeared (unbounded: no poll before the restart).
+    #: During recovery: the resources that it held then and that have not reappeared (unbounded: there was no poll
+    #: before the restart).
     lost_held: Resource = ZERO
-    #: During recovery: by how much its figure lies below what has been counted for it (infinite: not known).
+    #: During recovery: the amount by which its figure lies below its counted usage (infinite: unknown).
     behind: Usage = _UNKNOWN
-    #: Since when complete lists lack it (not stored).
+    #: Time since which complete lists lack the application (not stored).
     missing_s: float | None = None
-    #: When it was started, by the controller's clock (None: not shown by the RM).
+    #: Time of its start by the controller's clock (None: the RM does not show it).
     started_s: float | None = None
     #: The usage assumed at the last poll, and the part already charged to its former queues that its figure has not
     #: shown yet (neither is stored).
@@ -97,7 +99,7 @@ class AppAccount:
 
 @dataclass(slots=True)
 class QueueAccount:
-    """A queue's sums: what figures have shown, and what has been reported (never falls)."""
+    """A queue's sums: the usage that figures have shown, and the usage reported by `consumed`, which never falls."""
 
     memory_mb_s: float = 0.0
     vcore_s: float = 0.0
@@ -107,8 +109,8 @@ class QueueAccount:
 class RmAccounts:
     """Usage of each leaf since the first poll, from the RM's own figures.
 
-    ``observe`` takes a poll's figures; ``consumed`` returns the usage. ``changed_apps`` and ``changed_queues`` name
-    what a store has to write since the last call of `saved`.
+    ``observe`` takes a poll's figures; ``consumed`` returns the usage. ``changed_apps``, ``changed_queues`` and
+    ``gone_apps`` name the accounts that changed since the last call of `saved`, which a store has to write.
     """
 
     def __init__(
@@ -129,14 +131,16 @@ class RmAccounts:
         self.refused: dict[str, str] = {}
         self._possible = UNBOUNDED
         self._recovering_until_s = -1.0
-        #: `_began`: the RM that answers has restarted or is another one. `_anew`: the same, or a controller resumed
-        #: from a store during a recovery; the RM may then lack the end of an application in its store.
+        #: `_began`: the RM has restarted, or another RM answers. `_anew`: `_began`, or the accounts were read from a
+        #: store that was written during a recovery. The RM may then show an ended application as running, because its
+        #: own store lacks the end.
         self._anew = self._began = False
-        #: Applications shown since the RM restarted; the restart cannot make their figures fall any more.
+        #: Applications shown since the RM restarted. Their figures cannot fall any more because of that restart.
         self._since_anew: set[str] = set()
         self._reach_s = CACHE_S
         self._shown_s = looked_s
-        #: Whether there was a list since the accounts were read from a store, and whether there was one before that.
+        #: `_looked`: whether `observe` was called since the accounts were read from a store. `_looked_again`: whether
+        #: it was called at least once before the present call.
         self._looked = self._looked_again = False
         #: Applications that lists contained, but so far only with invalid figures.
         self._passed_over: set[str] = set()
@@ -145,7 +149,7 @@ class RmAccounts:
         self._again = False
 
     def skip(self, now_s: float) -> None:
-        """Account for a poll that did not fetch the applications: they are assumed to use what they hold."""
+        """Account for a poll that did not fetch the applications: each is assumed to use the resources it holds."""
         if self._shown_s is not None:
             self._reach_s = CACHE_S + max(now_s - self._shown_s, 0.0)
             self.looked_s = now_s
@@ -165,13 +169,18 @@ class RmAccounts:
 
         Parameters
         ----------
-        now_s : the controller's clock; never decreases.
-        looks : the applications that were listed. An application that is missing is left unchanged; `forget` removes
-        applications.
-        rm_began_anew : whether another RM answers than at the last poll, or the same after a restart.
-        capacity : the most that the cluster can have held at any moment since the last poll (None: not known).
-        rm_age_s : time since the RM was started, by its own clock.
-        passed_over : applications that this poll listed with invalid figures.
+        now_s : float
+            Time on the controller's clock, seconds; never decreases.
+        looks : Iterable[AppObservation]
+            The listed applications. An application that is missing is left unchanged; `forget` removes applications.
+        rm_began_anew : bool
+            Whether the RM has restarted since the last poll or another RM answers.
+        capacity : Resource or None
+            Largest capacity that the cluster can have had since the last poll (None: unknown).
+        rm_age_s : float
+            Seconds since the RM was started, by its own clock.
+        passed_over : Iterable[str]
+            Applications that this poll listed with invalid figures.
         """
         self.refused.clear()
         self._passed_over.update(passed_over)
@@ -188,8 +197,8 @@ class RmAccounts:
             self._since_anew.clear()
         elif first and rm_age_s < RECOVERY_S:
             self._recovering_until_s = now_s + RECOVERY_S - rm_age_s
-        # After a restart of the controller the time since the last poll is uncertain: a clock may have been set
-        # forward.
+        # After a restart of the controller, the time since the last poll is uncertain, because the clock may have been
+        # set forward.
         self._reach_s = CACHE_S + (0.0 if self._again else gap_s)
         for look in looks:
             account = self.apps.get(look.app)
@@ -247,13 +256,16 @@ class RmAccounts:
     # --- one application ---
 
     def _new(self, look: AppObservation, now_s: float, first: bool, rm_age_s: float) -> AppAccount:
-        """Create an account: usage before the first poll does not count; later applications count completely."""
+        """Create an account.
+
+        Usage before the first poll does not count. Later applications count completely, except those that are older
+        than the last poll (`is_older`) or whose figure is impossible.
+        """
         account = AppAccount(look.queue, look.memory_mb_s, look.vcore_s, now_s, look.held, look.final)
         account.started_s = _started_s(look, now_s)
         if first:
             if rm_age_s < RECOVERY_S and rm_age_s < look.age_s < math.inf and not look.final:
-                # Nodes may still report containers that it holds, including all that these have used; the amount is
-                # unknown.
+                # Nodes may still report containers of the application with an unknown amount of earlier usage.
                 account.lost_from_s, account.lost_held = now_s, UNBOUNDED
             return account
         if self.is_older(look, now_s):
@@ -307,7 +319,7 @@ class RmAccounts:
             moved = True
         else:
             account.fallen_s = None
-        # A recovered application shows no containers until its nodes are back, so what it held before must be kept.
+        # A recovered application shows no containers until its nodes are back. Keep the resources that it held before.
         if account.lost_from_s is None or look.final or not recovering:
             account.held = look.held
         account.final = look.final
@@ -317,8 +329,8 @@ class RmAccounts:
 
     def _fell(self, account: AppAccount, look: AppObservation, now_s: float, recovering: bool) -> bool:
         if not recovering or look.app in self._since_anew:
-            # The figure of an ended application is final, so a lower one is wrong however long it is shown. As a base,
-            # it would let the true figure count a second time.
+            # The figure of an ended application is final, so a lower figure is wrong however long it is shown. If it
+            # became the base, the true figure would be counted a second time.
             return not account.final and self._cannot_be(account, look, now_s)
         end_s = _end_s(account, look, now_s)
         rose = Usage(look.memory_mb_s - account.memory_mb_s, look.vcore_s - account.vcore_s)
@@ -326,7 +338,7 @@ class RmAccounts:
         before, away_s = self._lost(account, end_s)
         account.lost_from_s = end_s - away_s
         account.lost_held, account.held = before, ZERO
-        # Its node may be back already, and the application may have ended.
+        # Some of its nodes may have re-registered already, and the application may have ended.
         back = before if look.final else _shown(look.memory_mb_s, look.vcore_s, away_s).within(before)
         back = back if look.final else back.within(look.held)
         used = _held_for(back, away_s)
@@ -341,22 +353,22 @@ class RmAccounts:
         return True
 
     def _lacks(self, account: AppAccount, look: AppObservation, now_s: float, memory: int) -> bool:
-        """Whether a figure that did not fall lacks usage: it rose less than the continuing containers have used."""
+        """Whether a figure lacks usage although it did not fall: it rose by less than its running containers used."""
         went_on = account.held.within(look.held).memory_mb
         return not (account.final or look.final) and memory < went_on * (now_s - account.moved_s - CACHE_S)
 
     def _lost(self, account: AppAccount, now_s: float) -> tuple[Resource, float]:
-        """Return what an application held at the RM's restart, and for how long that was not counted."""
+        """Return the resources that an application held at the RM's restart, and the seconds not yet counted."""
         gap_s = now_s - account.moved_s
         if account.lost_from_s is None or now_s - account.lost_from_s > LATE_NODE_S:
             return account.held, gap_s
-        # The RM restarted again before everything was back from the last restart: use one mean time for both parts.
+        # The RM restarted again before all containers had reappeared: use one mean time for both groups of containers.
         lost, before = account.lost_held, account.lost_held + account.held
         lost_for, held_for = _held_for(lost, now_s - account.lost_from_s), _held_for(account.held, gap_s)
         return before, (lost_for[0] + held_for[0]) / before.memory_mb if before.memory_mb else gap_s
 
     def _cannot_be(self, account: AppAccount, look: AppObservation, now_s: float) -> bool:
-        """Refuse an impossible figure; one that persists becomes the new base. Return whether it did."""
+        """Refuse an impossible figure. If it persists for `FALLEN_S`, make it the new base and return True."""
         if account.fallen_s is None:
             account.fallen_s = now_s
         if now_s - account.fallen_s < FALLEN_S:
@@ -393,12 +405,11 @@ class RmAccounts:
                 lost = _held_for(account.lost_held, away_s)
                 memory, vcores = min(memory, round(lost[0] + since[0])), min(vcores, round(lost[1] + since[1]))
                 if away_s > 0:
-                    # The containers that its other nodes report are counted when they do.
+                    # Containers that other nodes report later are counted then.
                     back = Resource(math.ceil(memory / away_s), math.ceil(vcores / away_s)).within(account.lost_held)
             else:
                 back = ZERO
-            # Whichever ended containers were reported: the excess of a figure over all that was ever counted is new
-            # usage.
+            # The part of a figure that exceeds all usage counted so far is new usage, whichever containers it is from.
             beyond, most = _less(rose, account.behind), most_used(self._possible, away_s)
             if beyond[0] <= most[0] and beyond[1] <= most[1]:
                 memory, vcores = max(memory, beyond[0]), max(vcores, beyond[1])
@@ -410,10 +421,10 @@ class RmAccounts:
         account.moved_s, account.fallen_s = now_s, None
 
     def _may_have_grown(self, account: AppAccount, now_s: float) -> bool:
-        """Whether an application may have got containers, since the last poll, that this one does not show.
+        """Whether an application may have got and lost containers between the last poll and this one.
 
-        Nobody has looked for long, and at the last poll most nodes that reach the RM had registered again. A node that
-        did not may still report containers with all their usage (`_beyond_late_nodes`).
+        True if the last poll was long ago and the nodes had had time to register again before it. A node that had not
+        registered may still report containers with all their usage (`_beyond_late_nodes`).
         """
         if self._shown_s is None or account.lost_from_s is None:
             return False
@@ -422,16 +433,16 @@ class RmAccounts:
     def _since_first_look(
         self, account: AppAccount, look: AppObservation, now_s: float, memory: float, vcores: float
     ) -> tuple[float, float]:
-        """Return how much of an application's rise was used since a first poll that found its RM recovering.
+        """Return the part of a figure's rise that was used since the first poll, which found the RM recovering.
 
-        A late node reports containers with all that they have used.
+        A node that registers late reports containers with all that they have ever used.
         """
         end_s = _end_s(account, look, now_s)
         gap_s, away_s = end_s - account.moved_s, end_s - (account.lost_from_s or 0.0)
         possible = _held_for(account.held.at_least(look.held), gap_s + CACHE_S)
         if memory <= possible[0] and vcores <= possible[1]:
             return memory, vcores
-        # Treat the containers as if they had run as long as their application; they have used no less than this since.
+        # Assume that the containers have run as long as their application, and count at least what it held since then.
         since, part = _held_for(account.held, gap_s), min(away_s / max(look.age_s, 1.0), 1.0)
         return (
             min(memory, round(since[0] + max(memory - since[0], 0.0) * part)),
@@ -439,7 +450,7 @@ class RmAccounts:
         )
 
     def _assumed(self, account: AppAccount, now_s: float) -> tuple[float, float]:
-        """Return an application's assumed usage since its figure moved, for as long as the RM may cache it."""
+        """Return the assumed usage since an application's figure last moved, for as long as the RM may cache it."""
         if account.final:
             return 0.0, 0.0
         until_s = now_s if account.missing_s is None else account.missing_s
@@ -448,15 +459,15 @@ class RmAccounts:
     def _move(self, account: AppAccount, queue: str) -> None:
         """Move an application to another queue, which is charged for all further usage.
 
-        Usage assumed so far was already reported for the old queue and stays there; the new queue is charged that much
-        less of what the figure shows next.
+        Assumed usage was already reported for the old queue and stays there. When the figure shows it, it is not
+        charged to the new queue again.
         """
         self._add(account.queue, *account.assumed)
         account.ahead = Usage(*(sum(both) for both in zip(account.ahead, account.assumed, strict=True)))
         account.assumed, account.queue = _NOTHING, queue
 
     def _charge(self, account: AppAccount, queue: str, memory_mb_s: float, vcore_s: float) -> None:
-        """Charge a queue for a shown rise of an application, less what its former queues were charged for it."""
+        """Charge a queue for the rise of an application's figure, minus the part charged to its former queues."""
         amounts = Usage(memory_mb_s, vcore_s)
         settled = Usage(*(min(both) for both in zip(account.ahead, amounts, strict=True)))
         account.ahead = _less(account.ahead, settled)
@@ -503,10 +514,10 @@ def _started_s(look: AppObservation, now_s: float) -> float | None:
 
 
 def _beyond_late_nodes(account: AppAccount, rose: Usage, possible: tuple[float, float], away_s: float) -> bool:
-    """Return whether a figure rose by more than late nodes can report and the application's own containers can use.
+    """Return whether a figure rose by more than late nodes can report plus what its own containers can have used.
 
-    A late node may report what was used before the RM began anew (``behind``), and of each lost container the time
-    since then; nothing where every container that ran then has been shown again.
+    A late node may report usage from before the RM's restart (``behind``) and the usage of each lost container since
+    then. If all containers have reappeared, late nodes have nothing to report.
     """
     if account.lost_held == ZERO:
         return True
@@ -518,7 +529,7 @@ def _beyond_late_nodes(account: AppAccount, rose: Usage, possible: tuple[float, 
 
 
 def _end_s(account: AppAccount, look: AppObservation, now_s: float) -> float:
-    """Return until when an application can have used what a poll shows: its end, if it ended since the last poll."""
+    """Return the time until which an application can have used resources: its end if it has ended, otherwise now."""
     if account.started_s is None or not look.final or not math.isfinite(look.age_s):
         return now_s
     return min(max(account.started_s + look.age_s, account.moved_s), now_s)
@@ -529,8 +540,8 @@ def _less(this: Usage, that: Usage) -> Usage:
 
 
 def _shown(memory_mb_s: float, vcore_s: float, seconds: float) -> Resource:
-    """Return the most that can have been recovered, given the rise of a figure and the running time."""
-    # The figure may be this old.
+    """Return the largest resources whose usage over ``seconds`` a figure's rise can contain."""
+    # The RM may have computed the figure CACHE_S before the poll.
     seconds = max(seconds - CACHE_S, 1e-3)
     return Resource(math.ceil(memory_mb_s / seconds), math.ceil(vcore_s / seconds))
 

@@ -1,14 +1,14 @@
-"""How memory fades: half-life decay and sliding windows. Pure arithmetic, the same on every machine.
+"""Decay of accounted usage: half-life and sliding window. Pure arithmetic, the same on every machine.
 
-Half-life: what was used d seconds ago counts 0.5^(d / half-life). For a constant rate g over an interval of d seconds
+Half-life: usage from d seconds ago counts 0.5^(d / half-life). For a constant rate g over an interval of d seconds
 
     D(t + d) = D(t) beta + g (1 - beta) / lambda,    beta = 0.5^(d / half-life),    lambda = ln 2 / half-life
 
 so that lambda D is the smoothed usage of HTCondor's priorities and of Kueue's admission fair sharing, whatever their
 sampling interval, and D itself Slurm's decayed usage in resource-seconds.
 
-Sliding window: only what was used within the last W seconds counts, kept in `WINDOW_PARTS` equal parts; the oldest,
-which the window has left in part, counts pro rata. A tumbling window is the ledger's round.
+Sliding window: only usage within the last W seconds counts. It is kept in `WINDOW_PARTS` equal parts; the oldest part,
+which lies only partly in the window, counts pro rata. The ledger's rounds are tumbling windows.
 """
 
 from __future__ import annotations

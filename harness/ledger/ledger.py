@@ -1,15 +1,15 @@
 """Accumulated resources per leaf, as LTYARN section 6.2 and tang-thesis section 5.5.1 count them. Pure arithmetic.
 
 This is the reference definition: the simulator's compiled twin (harness.sim.longterm_kernels) is tested against it.
-Assumed execution times are in harness.sim.quantum; nothing is stored on disk here.
+Assumed execution times are computed in harness.sim.quantum. harness.ledger.store keeps a ledger on disk.
 
-What is counted
----------------
-Time is cut into rounds of length L that begin at t_s (eq. 5.12; one round for ever without L). Of what a leaf i used
-since t_s the ledger counts, per interval of constant use g_i,
+Counted usage
+-------------
+Time is divided into rounds of length L that begin at t_s (eq. 5.12; without L there is a single round). For each
+interval of constant usage g_i of a leaf i, the ledger counts
 
     g'_i = min(g_i, S_i) + eta * max(g_i - S_i, 0)                                    (5.7)
-    f_i(t) = integral from t_s to t of g'_i + phi_i (+ what its running tasks are assumed to use yet, 5.15)   (5.13)
+    f_i(t) = integral from t_s to t of g'_i + phi_i (+ the assumed future usage of its running tasks, 5.15)   (5.13)
 
 with S_i = R w_i / sum of w_k over all leaves (eq. 2), by their own weights.
 
@@ -21,8 +21,8 @@ arrival, the first moment of the round at which it is active, to
 or 0 where there are none. Two points differ from the text, see docs/decisions/pseudo-accumulated.md: the maximum is
 taken once, not anew at each t, and of f / w, not of f (the same for equal weights).
 
-With a half-life, the integral of g' and phi fade as harness.ledger.decay has it; with a sliding window only what falls
-into it counts. A tumbling window is a round.
+With a half-life, the integral of g' and phi decay (harness.ledger.decay); with a sliding window, only usage within the
+window counts. A tumbling window is a round.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from harness.ledger.decay import LN2, SlidingWindow, half_life_factor
 from harness.model.plan import LedgerSettings
 from harness.model.resources import Resource
 
-#: One number for each leaf, or a row for each.
+#: An array of shape (leaves,) or (leaves, 2).
 Floats = npt.NDArray[np.float64]
 
 
 class Usage(NamedTuple):
-    """What a leaf used since the last observation: MiB-seconds and vcore-seconds."""
+    """A leaf's usage in MiB-seconds and vcore-seconds."""
 
     memory_mb_s: float = 0.0
     vcore_s: float = 0.0
@@ -65,7 +65,7 @@ class LedgerState(TypedDict):
     capacity: list[int]
     #: Leaf -> entitlement.
     weights: dict[str, float]
-    #: Leaf -> its account; ``departed``: of leaves that are not there now.
+    #: Leaf -> its account. ``departed``: the accounts of removed leaves.
     accounts: dict[str, list[Any]]
     departed: dict[str, list[Any]]
 
@@ -113,10 +113,14 @@ class Ledger:
 
     Parameters
     ----------
-    settings : how to count; times in seconds.
-    weights : leaf path -> entitlement w_i > 0. All leaves, active or not.
-    capacity : R at the start; `set_capacity` follows a cluster that changes.
-    start_s : start of the ledger; rounds are counted from here.
+    settings : LedgerSettings
+        Resource, rounds, discount and decay; times in seconds.
+    weights : Mapping[str, float]
+        Leaf path -> entitlement w_i > 0, for all leaves, active or not.
+    capacity : Resource
+        R at the start. `set_capacity` changes it.
+    start_s : float
+        Start of the ledger and of its first round, seconds.
     """
 
     def __init__(
@@ -136,7 +140,7 @@ class Ledger:
         #: Time of the last observation. Invariant: never decreases.
         self.time_s = start_s
         self._hold({leaf: self._new_account() for leaf in weights})
-        #: Whether removed leaves keep their account until the round ends, in case they reappear.
+        #: Whether removed leaves keep their account in case they reappear. A new round resets it like all others.
         self.remember = False
         self._start_s = start_s
         self._round = 0  # index of the round that time_s lies in
@@ -161,7 +165,7 @@ class Ledger:
         self._windows = [a.window for a in held]
 
     def _held(self) -> dict[str, _Account]:
-        """Return all accounts as separate objects, including those of removed leaves."""
+        """Return leaf -> account, including the accounts of removed leaves."""
         leaves = (*self.leaves, *self._gone)
         rows = zip(leaves, self._all.T.tolist(), self._arrived, self._windows, self._late, strict=True)
         return {
@@ -202,11 +206,20 @@ class Ledger:
 
         Parameters
         ----------
-        time_s : now. ValueError if it is earlier than the last observation; if it is the same, only ``active`` is used.
-        used : leaf -> usage in the interval, assumed to be spread evenly (exact if the allocation was constant). An
-        interval that contains the start of a round is split there, pro rata.
-        active : leaves with pending or running tasks at ``time_s``; needed only by ``pseudo`` and for new leaves.
-        due : leaf -> integral of min(d_i, S_i) over the interval, resource-seconds (None: dues are not counted).
+        time_s : float
+            Time of the observation, seconds. If it equals the time of the last observation, only ``active`` is used.
+        used : Mapping[str, tuple[float, float]]
+            Leaf -> usage in the interval (MiB-seconds, vcore-seconds), assumed to be spread evenly; this is exact if
+            the allocation was constant. An interval that contains the start of a round is split there, pro rata.
+        active : Collection[str]
+            Leaves with pending or running tasks at ``time_s``; needed only by ``pseudo`` and for new leaves.
+        due : Mapping[str, float] or None
+            Leaf -> integral of min(d_i, S_i) over the interval, resource-seconds (None: dues are not counted).
+
+        Raises
+        ------
+        ValueError
+            If ``time_s`` is earlier than the last observation, or ``used`` has an unknown leaf or an invalid amount.
         """
         usage = np.zeros((len(self.leaves), 2))
         place = self._place
@@ -279,14 +292,14 @@ class Ledger:
             self._fade(time_s, counted_s, amounts)
 
     def _owe(self, due: Floats, amounts: Floats, interval_s: float, fraction: float) -> None:
-        """Add what each leaf got beyond its due in an interval; a ``fraction`` of the interval lies in this round."""
+        """Add each leaf's usage beyond its due in an interval; a ``fraction`` of the interval lies in this round."""
         half_life = self.settings.half_life_s
         beta = 1.0 if half_life is None else half_life_factor(interval_s * fraction, half_life)
         surplus = self.columns[SURPLUS]
         self.columns[SURPLUS] = np.where(np.isnan(due), surplus, surplus * beta + (amounts - due) * fraction)
 
     def _fade(self, now_s: float, interval_s: float, amounts: Any) -> None:
-        """Let the accounts fade over an interval in which ``amounts`` were added at a constant rate."""
+        """Decay the accounts over an interval in which ``amounts`` were added at a constant rate."""
         if self.settings.window_s is not None:
             rates = [*(amounts / interval_s).tolist(), *[0.0] * len(self._gone)]
             for k, (window, rate) in enumerate(zip(self._windows, rates, strict=True)):
@@ -312,7 +325,7 @@ class Ledger:
         return dict(zip(self.leaves, (columns[COUNTED] + columns[PSEUDO] + columns[ASSUMED]).tolist(), strict=True))
 
     def surplus(self) -> Mapping[str, float]:
-        """Return what every leaf got beyond its due (negative: less) in this round; 0 if dues are not counted."""
+        """Return each leaf's usage minus its due in this round, resource-seconds; 0 if dues are not counted."""
         return dict(zip(self.leaves, self.columns[SURPLUS].tolist(), strict=True))
 
     def plain(self) -> Mapping[str, float]:
@@ -345,7 +358,7 @@ class Ledger:
         }
 
     def shift(self, seconds: float) -> None:
-        """Move all times by ``seconds``, after the clock that took them was found to be wrong. Nothing fades."""
+        """Move all times by ``seconds``, after their clock was found to be wrong. Accounts do not decay."""
         self.time_s += seconds
         self._start_s += seconds
         for window in self._windows:
@@ -356,8 +369,8 @@ class Ledger:
     def restored(cls, state: LedgerState, settings: LedgerSettings) -> Ledger:
         """Restore the ledger of a `state`, and count with `settings` from now on.
 
-        What has been counted stays. Raises ValueError if the resource (different units) or the sliding window
-        (different parts) has changed; ValueError, KeyError or TypeError for an invalid state.
+        Usage counted so far is kept. Raises ValueError if the resource (different units) or the length of the sliding
+        window (different parts) has changed; ValueError, KeyError or TypeError for an invalid state.
         """
         for name in ("resource", "window_s"):
             before, now = state["settings"][name], getattr(settings, name)
@@ -390,15 +403,15 @@ class Ledger:
         return np.maximum(memory / r.memory_mb if r.memory_mb else nothing, vcores / r.vcores if r.vcores else nothing)
 
     def newcomers(self) -> frozenset[str]:
-        """Return the leaves that joined an existing ledger and have asked for nothing yet: nothing is owed to them."""
-        # The flags go on with those of removed leaves.
+        """Return the leaves that joined an existing ledger and have not been active yet: nothing is owed to them."""
+        # `_late` is longer than `leaves`: the flags of removed leaves follow.
         return frozenset(leaf for leaf, late in zip(self.leaves, self._late, strict=False) if late)
 
     def _join(self, active: Collection[str]) -> None:
         """Give leaves that are new to the ledger their pseudo accumulated resources.
 
-        In proportion to its weight, a new leaf gets as much as the active leaf with the highest count has (if no other
-        leaf is active: the highest of all leaves).
+        In proportion to its weight, a new leaf gets the highest count among the other active leaves, or among all
+        other leaves if none of them is active.
         """
         place, is_late = self._place, self._late
         late = [leaf for leaf in active if is_late[place[leaf]]]

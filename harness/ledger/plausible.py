@@ -6,7 +6,7 @@ import math
 
 from harness.model.resources import Resource
 
-#: A figure may be older than its poll, by twice the time for which a ResourceManager caches it
+#: A figure may be this much older than its poll: twice the time for which a ResourceManager caches it
 #: (SchedulerApplicationAttempt.MEM_AGGREGATE_ALLOCATION_CACHE_MSECS).
 _OLDER_S = 6.0
 

@@ -1,4 +1,4 @@
-"""The durable ledger: one SQLite file that a controller owns, and that others may read meanwhile.
+"""The durable ledger: one SQLite file that one controller writes while other processes may read it.
 
 Every `commit` is one transaction: a process killed at any moment leaves either the state before it or the state after
 it. The file stores accounts of applications and queues (harness.ledger.accounts), named documents (the ledger, the
@@ -27,11 +27,11 @@ from harness.model.resources import Resource
 FORMAT = 3
 #: Maximum number of stored decisions: the latest, a week's minutes (10,080) and a year's hours (8,760).
 MOST_DECISIONS = 30_000
-#: Of those before the latest so many, only some are kept: see `_thin`.
+#: Number of latest decisions that are all kept. Earlier decisions are thinned (`_thin`).
 LATEST_DECISIONS = 10_000
-#: Age from which on one decision is kept in so many seconds: one a minute for a week, one an hour after that.
+#: (age, interval), seconds: of decisions of at least this age, one is kept per interval.
 _THINNED_S = ((0.0, 60.0), (7 * 86_400.0, 3600.0))
-#: How often old decisions are thinned, in decisions.
+#: Number of new decisions after which old ones are thinned.
 _THIN_EVERY = 100
 _DELETE_OLDEST = (
     "DELETE FROM decisions WHERE number <= (SELECT number FROM decisions ORDER BY number DESC LIMIT 1 OFFSET ?)"
@@ -61,7 +61,7 @@ ALTER TABLE apps ADD COLUMN behind_mb_s REAL NOT NULL DEFAULT 9e999;
 ALTER TABLE apps ADD COLUMN behind_vcore_s REAL NOT NULL DEFAULT 9e999;
 """,
 }
-#: Most documents have not changed; writing those would cost pages of the file.
+#: Leaves unchanged documents alone: most have not changed, and rewriting them would cost disk writes.
 _KEEP_DOCUMENT = (
     "INSERT INTO documents VALUES (?, ?) "
     "ON CONFLICT (name) DO UPDATE SET content = excluded.content WHERE content <> excluded.content"
@@ -69,7 +69,7 @@ _KEEP_DOCUMENT = (
 _text = json.JSONEncoder(ensure_ascii=False).encode
 
 
-#: Documents that say whose the values in the scheduler's configuration are (`harness.control.actuator`).
+#: Documents that record who owns the values in the scheduler's configuration (`harness.control.actuator`).
 OWNERSHIP = (
     *("baseline", "ours", "named", "texts", "departed", "written", "returned"),
     *("generation", "from_copy"),
@@ -101,7 +101,7 @@ class LedgerStore:
                 #: The highest ``generation`` that this ledger has stored, according to its lock file. A ledger whose
                 #: document has a lower one is an older copy.
                 self.seen_generation = self._read_lock()[0]
-                #: What the lock file has, as far as this process wrote it.
+                #: Content that this process last wrote to the lock file.
                 self._locked = b""
             except BaseException:
                 self._db.close()
@@ -148,7 +148,7 @@ class LedgerStore:
                 raise InputError(
                     "no ledger of this version of yarnfair", where=str(self.path), hint="give another file"
                 )
-            # A committed answer must survive a power failure too.
+            # Commits must survive a power failure.
             self._db.execute("PRAGMA synchronous=FULL")
             bad = self._db.execute("PRAGMA quick_check(1)").fetchone()[0]
             if bad != "ok":
@@ -177,9 +177,9 @@ class LedgerStore:
         return RmAccounts(apps, queues, looked_s=None if looked is None else float(looked))
 
     def _thin(self, latest: int, now_s: float) -> None:
-        """Delete old decisions: the latest are all kept, of earlier ones one a minute, and one an hour after a week.
+        """Thin old decisions: keep the latest, of earlier ones one a minute, and after a week one an hour.
 
-        A decision each five seconds would fill the table within 28 hours. This way it reaches back more than a year.
+        With a decision every five seconds, 10,000 of them reach back 14 hours. Thinned, the table covers over a year.
         """
         limit = latest - min(LATEST_DECISIONS, MOST_DECISIONS)
         for age_s, every_s in _THINNED_S:
@@ -227,10 +227,10 @@ class LedgerStore:
             self._write_lock(generation, texts)
 
     def latest_ownership(self) -> dict[str, Any] | None:
-        """Return the documents of `OWNERSHIP` that belong to `seen_generation`, which a copy of the ledger lacks.
+        """Return the `OWNERSHIP` documents of `seen_generation` from the lock file; a copy of the ledger lacks them.
 
-        None if the lock file does not have them: an earlier version of this program wrote it, or only part of it
-        reached the disk.
+        None if the lock file does not contain them, because an earlier version of this program wrote it or because only
+        part of it reached the disk.
         """
         generation, text = self._read_lock()
         try:
@@ -241,7 +241,7 @@ class LedgerStore:
         return found if right else None
 
     def _read_lock(self) -> tuple[int, bytes]:
-        """Return the generation that the lock file has of this ledger (0: none), and the text of its documents."""
+        """Return the generation of this ledger in the lock file (0: none), and the text of the documents there."""
         try:
             data = os.pread(self._lock, os.fstat(self._lock).st_size, 0)
             first, _, rest = data.partition(b"\n")
@@ -253,7 +253,7 @@ class LedgerStore:
         return 0, b""
 
     def _write_lock(self, generation: int, texts: Mapping[str, str]) -> None:
-        """Write the generation and the ownership to the lock file; it stays when a copy of the ledger is restored."""
+        """Write the generation and the ownership to the lock file, which restoring a copy of the ledger keeps."""
         if generation < self.seen_generation:
             return
         self.seen_generation = generation
@@ -262,11 +262,11 @@ class LedgerStore:
         data = f"{first}\n{{{rest}}}\n".encode()
         if data == self._locked:
             return
-        # If the lock file cannot be written, the lease beside the scheduler's file has the same.
+        # A failure is harmless, because the lease beside the scheduler's file contains the same documents.
         with contextlib.suppress(OSError):
             whole = os.pwrite(self._lock, data, 0) == len(data)
             os.ftruncate(self._lock, len(data))
-            # Of a part that is missing the next commit writes all anew.
+            # After a partial write, the next commit writes the file again.
             self._locked = data if whole else b""
 
     def _check_there(self) -> None:
@@ -336,7 +336,7 @@ def _account(row: _AppRow) -> AppAccount:
 
 
 def copy_ledger(source: Path, target: Path) -> None:
-    """Copy a ledger consistently while somebody else may be writing it, and what its lock file has.
+    """Copy a ledger and its lock file's content; the copy is consistent even while a controller writes the ledger.
 
     Raises InputError.
     """
@@ -368,7 +368,7 @@ def write_document(path: Path, name: str, content: object) -> None:
 
 
 def read_documents(path: Path, names: Sequence[str]) -> dict[str, Any]:
-    """Read named documents consistently while somebody else may be writing the ledger (None: there is none)."""
+    """Read named documents in one transaction (None: no such document). A controller may be writing the ledger."""
     with _reader(path) as db:
         rows = dict(db.execute(f"SELECT * FROM documents WHERE name IN ({','.join('?' * len(names))})", list(names)))
     return {name: json.loads(rows[name]) if name in rows else None for name in names}
@@ -392,8 +392,8 @@ def _reader(path: Path) -> Iterator[sqlite3.Connection]:
 def _look_into(path: Path) -> sqlite3.Connection:
     """Open a read-only connection.
 
-    SQLite creates files beside a ledger that has a write-ahead log. A reader without permission for that opens the
-    ledger as immutable. This is correct while there is no log, and a running controller always has one.
+    SQLite needs files beside a ledger in write-ahead mode. A reader without permission to create them opens the ledger
+    as immutable, which is correct only while no write-ahead log exists. A running controller always has one.
     """
     address = f"{path.resolve().as_uri()}?mode=ro"
     db = sqlite3.connect(address, uri=True)
@@ -417,9 +417,9 @@ _OTHER_FILE = "give the `ledger` of the controller's configuration"
 
 @contextlib.contextmanager
 def _errors(path: Path, *, keeps: bool = False) -> Iterator[None]:
-    """Convert errors. ``keeps``: the caller writes the ledger.
+    """Convert errors of SQLite and of file access. ``keeps``: the caller writes the ledger.
 
-    For a writer, a ledger that is not writable is treated like a full disk, because waiting may help.
+    For a writer, a ledger that is not writable raises StoreFull like a full disk, because a later attempt may succeed.
     """
     try:
         yield
@@ -461,9 +461,9 @@ def _file_of(path: Path) -> tuple[int, int] | None:
 
 
 def _hint(error: Exception) -> str:
-    """Return advice on an error.
+    """Return the hint for an error.
 
-    Only for a damaged ledger is the advice to move it away, because that loses its accounts.
+    Moving the ledger away loses its accounts, so it is suggested only for a damaged ledger.
     """
     if not isinstance(error, sqlite3.OperationalError):
         return "move it away to begin a new one"
@@ -487,7 +487,7 @@ def _lock_file(path: Path) -> Path:
 
 
 def _lock(path: Path) -> int:
-    """Take an exclusive lock on a file beside the ledger; the system releases it when the process ends in any way."""
+    """Take an exclusive lock on a file beside the ledger; the system releases it when the process ends."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(_lock_file(path), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
