@@ -1,1 +1,1 @@
-"""The terms that all parts share: resources, queue trees, snapshots, orders, plans, errors. Frozen values, no I/O."""
+"""The data types that all packages share: resources, jobs, queue trees, snapshots, orders and plans."""

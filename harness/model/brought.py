@@ -1,7 +1,6 @@
 """The project's own files that a user may call by name: experiments, scenarios, MapReduce jobs, workloads.
 
-A name is a file name without its suffix; a workload's name includes its folder (``contended/spark``). Reads first lines
-only.
+A name is a file name without its suffix; a workload's name includes its folder (``contended/spark``).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from pathlib import Path
 from harness.base.errors import InputError, first_sentence, nearest
 from harness.model.data import data_path
 
-#: type -> (its description, folder, its files)
+#: Type of file -> (noun for messages, folder, pattern of its files).
 _FOLDERS = {
     "experiments": ("experiment", "experiments", "**/*.yaml"),
     "workloads": ("workload", "workloads", "*/*.yaml"),
@@ -37,14 +36,14 @@ def names(what: str) -> list[str]:
 
 
 def brought(what: str) -> list[Brought]:
-    """Return all of `WHAT`, by name."""
+    """Return the files of a type (one of `WHAT`), sorted by name."""
     return [Brought(name, _about(path), path) for name, path in sorted(_files(what).items())]
 
 
 def named(what: str, name: str | Path) -> Path:
     """Return the file that a user names: a path, or the name of one of the project's files.
 
-    Raises InputError if there is neither, with the nearest name.
+    Raises InputError if there is no such path and no such name; the error contains the most similar name.
     """
     text, path = str(name), Path(name)
     there = "\0" not in text and path.exists()
@@ -54,7 +53,7 @@ def named(what: str, name: str | Path) -> Path:
     if text in files:
         return files[text]
     if there or (what != "experiments" and ("/" in text or path.suffix)):
-        return path  # its reader reports what is wrong with the file
+        return path  # the reader of the file reports its errors
     close = nearest(path.stem if path.suffix in (".yaml", ".yml") else text, files)
     hint = f"did you mean {close!r}? " if close else ""
     raise InputError(
@@ -65,7 +64,7 @@ def named(what: str, name: str | Path) -> Path:
 
 
 def called(what: str, file: str) -> str:
-    """Return a user's name of a file: the name of a file of the project, else its path."""
+    """Return the name by which a user calls a file: its name if it is one of the project's files, else its path."""
     stem, path = Path(file).stem, Path(file).resolve()
     return stem if _files(what).get(stem, Path()).resolve() == path else file
 
@@ -75,7 +74,7 @@ def _files(what: str) -> dict[str, Path]:
     paths = data_path(folder).glob(pattern)
     if what != "workloads":
         return {path.stem: path for path in paths}
-    # A folder's own workload is called by the folder's name alone, as in experiments.
+    # A workload with the name of its folder is called by that name alone.
     return {
         path.stem if path.stem == path.parent.name else f"{path.parent.name}/{path.stem}": path
         for path in paths

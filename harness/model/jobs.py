@@ -22,9 +22,9 @@ class Duration:
 
     ``constant``: value_s. ``lognormal``: exp(N(mu, sigma)) seconds. ``exponential``: mean value_s. ``uniform``: low_s
     to high_s. ``empirical``: one of values_s, each equally likely. ``listed``: the k-th task of the stage takes
-    values_s[k] (a recorded trace); as many values as tasks. With ``attempts``, ``attempts[k]`` values belong to the
-    k-th task, one for each attempt: all but the last attempt end without success, and each is asked for when the one
-    before it has ended.
+    values_s[k] (a recorded trace), with as many values as tasks. With ``attempts``, ``attempts[k]`` values belong to
+    the k-th task, one for each attempt: all attempts but the last fail, and each is requested when the previous one
+    has ended.
     """
 
     kind: Literal["constant", "lognormal", "exponential", "uniform", "empirical", "listed"] = "constant"
@@ -41,13 +41,13 @@ class Duration:
 class Stage:
     """Tasks of one kind within a job.
 
-    ``after`` names stages of the same job; the stage's tasks are asked for when the fraction ``slow_start`` of those
-    stages' tasks has ended (MapReduce: reduces after slow-start; 1.0: a barrier), and none of its tasks ends before all
-    of those stages' tasks have (a reduce waits for the last map). ``priority`` is YARN's (smaller first).
+    ``after`` names earlier stages of the same job. The stage's tasks are requested when the fraction ``slow_start`` of
+    those stages' tasks has ended (MapReduce: reduces after slow-start; 1.0: a barrier), and none of them ends before
+    all tasks of those stages have ended (a reduce waits for the last map). ``priority`` is YARN's (smaller first).
 
-    For Spark: ``delay_s`` is the time from the end of all of those stages until the driver submits this one.
-    ``shuffles``: later stages read what its tasks leave on their executors; ``caches``: their executors hold cached
-    blocks. Both only matter to dynamic allocation.
+    For Spark: ``delay_s`` is the time from the end of all earlier stages until the driver submits this one.
+    ``shuffles``: later stages read shuffle data that the stage's tasks leave on their executors. ``caches``: the
+    executors hold cached blocks of the stage. Both only affect dynamic allocation.
     """
 
     name: str
@@ -67,7 +67,7 @@ Work = tuple[Resource, Duration]
 
 
 def mapreduce_stages(maps: int, reduces: int, of_map: Work, of_reduce: Work, slow_start: float) -> tuple[Stage, ...]:
-    """Return MapReduce's two stages, with the AM's priorities: reduces before maps (10, 20)."""
+    """Return the stages of a MapReduce job, with the AM's priorities: 10 for reduces, 20 for maps (smaller first)."""
     if not reduces:
         return (Stage("map", maps, *of_map),)
     return Stage("map", maps, *of_map), Stage("reduce", reduces, *of_reduce, ("map",), slow_start, priority=10)
@@ -82,18 +82,18 @@ class DynamicAllocation:
     least, most, initial : int
         ``minExecutors``, ``maxExecutors``, and the initial number of executors.
     ratio : float
-        ``executorAllocationRatio``: the requested fraction of the executors that all tasks could use at once.
+        ``executorAllocationRatio``: the requested fraction of the executors that would run all tasks at once.
     backlog_s, sustained_s : float
         ``schedulerBacklogTimeout`` and ``sustainedSchedulerBacklogTimeout``: the times that tasks wait before more
         executors are requested, first and from then on.
     idle_s : float
         ``executorIdleTimeout``: an executor without tasks is removed after this time.
     cached_s : float or None
-        ``cachedExecutorIdleTimeout``: the same for an executor with cached blocks. None: never.
+        ``cachedExecutorIdleTimeout``: an idle executor with cached blocks is removed after this time. None: never.
     tracks_shuffles : bool
-        Executors keep what they have shuffled (``shuffleTracking.enabled`` without the external shuffle service).
+        Whether executors with shuffle data are kept (``shuffleTracking.enabled`` without the external shuffle service).
     shuffle_s : float or None
-        ``shuffleTracking.timeout``: such an executor is removed after this time. None: never.
+        ``shuffleTracking.timeout``: an idle executor with shuffle data is removed after this time. None: never.
     """
 
     least: int = 0
@@ -109,7 +109,7 @@ class DynamicAllocation:
 
 
 def most_executors(dynamic: DynamicAllocation, tasks: int, slots: int) -> int:
-    """Return how many executors dynamic allocation may hold for a number of tasks, with ``slots`` in each."""
+    """Return the largest number of executors under dynamic allocation for ``tasks`` tasks, with ``slots`` in each."""
     return min(max(math.ceil(tasks * dynamic.ratio / slots), dynamic.initial, 1), dynamic.most)
 
 
@@ -118,17 +118,19 @@ class JobSpec:
     """One application.
 
     ``mapreduce`` / ``dag``: each task is a container of its own. ``spark``: ``executors`` containers of
-    ``executor_demand`` are asked for at the start and held until the application ends; stages' tasks run inside,
-    ``executor_slots`` at once each. The driver begins when ``executors_least`` of them take tasks, at the latest
-    ``executors_wait_s`` after it has asked for them. With ``dynamic`` their number follows the tasks, as in Spark's
-    dynamic allocation, and ``executors`` is the upper limit. ``service``: its tasks hold containers until it ends.
-    Submitted at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended. With ``lifetime_s`` it ends
-    exactly this time after its submission, together with everything that it still holds or asks for: a service, or a
-    job that was killed.
+    ``executor_demand`` are requested at the start and held until the application ends; tasks run inside them,
+    ``executor_slots`` at a time in each. The driver starts the first stage when ``executors_least`` executors are
+    ready, at the latest ``executors_wait_s`` after it has requested them. With ``dynamic``, the number of executors
+    follows the tasks, as in Spark's dynamic allocation, and ``executors`` is the upper limit. ``service``: the tasks
+    hold containers until the application ends.
 
-    Overheads besides its tasks (None: the run's delays): ``am_start_s`` from the grant of its master's container to the
-    master's first heartbeat, ``executor_start_s`` from when the master has an executor's container until that takes
-    tasks, ``am_end_s`` from when the master knows that all tasks have ended until it ends.
+    The application is submitted at ``submit_s``, or, with ``after_job``, ``think_s`` after that job has ended. With
+    ``lifetime_s`` it ends exactly this time after its submission, with all its containers and pending requests; this
+    describes a service or a job that was killed.
+
+    Overheads besides the tasks (None: the run's delays): ``am_start_s`` from the grant of the AM's container to the
+    AM's first heartbeat, ``executor_start_s`` from when the AM gets an executor's container until the executor takes
+    tasks, ``am_end_s`` from when the AM knows that all tasks have ended until it ends.
     """
 
     id: str
@@ -157,9 +159,10 @@ class JobSpec:
 class TaskFaults:
     """Faults of tasks, as probabilities per task attempt (drawn with the run's seed).
 
-    A failed attempt ends at a uniform fraction of its duration and is asked for again; after ``max_attempts`` the job
-    fails. A straggler takes ``straggler_factor`` times as long; with ``speculation`` a copy is asked for when a task
-    has run ``speculation_factor`` times the mean of its stage's finished tasks, and the first of the two to end wins.
+    A failed attempt ends at a uniformly drawn fraction of its duration, and the task is requested again; after
+    ``max_attempts`` the job fails. A straggler takes ``straggler_factor`` times as long. With ``speculation``, a copy
+    is requested when a task has run ``speculation_factor`` times the mean of its stage's finished tasks, and the
+    attempt that ends first counts.
     """
 
     failure: float = 0.0
@@ -183,7 +186,7 @@ class NodeChange:
 
 @dataclass(frozen=True, slots=True)
 class NodeSpec:
-    """A NodeManager: its resources, its rack, its computing rate (1 = reference), and when it exists (seconds)."""
+    """A NodeManager: resources, rack, computing speed (1 = reference), and the times when it joins and leaves, s."""
 
     name: str
     memory_mb: int
@@ -192,14 +195,14 @@ class NodeSpec:
     speed: float = 1.0
     join_s: float = 0.0
     leave_s: float | None = None
-    #: In order of time. A decommissioning node stays beyond ``leave_s`` until its containers have ended.
+    #: Changes in chronological order. A decommissioning node stays beyond ``leave_s`` until its containers have ended.
     changes: tuple[NodeChange, ...] = ()
 
 
 def decided_by_hadoop(job: JobSpec, stages: Sequence[Stage], map_limit: int, reduce_limit: int) -> tuple[int, int]:
-    """Return the indices of a job's map and reduce stages if its master decides as MapReduce's does; -1: no such stage.
+    """Return the indices of a job's map and reduce stages if MapReduce's AM controls when reduces start; else -1.
 
-    Without early reduces and without limits on running tasks, there is nothing to decide.
+    Without early reduces and without limits on running tasks, the AM has nothing to decide.
     """
     if job.kind != "mapreduce" or len(stages) > 2:
         return -1, -1

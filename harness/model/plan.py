@@ -1,7 +1,7 @@
-"""The result of a policy: how the scheduler should order queues (inside), and what to write to it (from outside).
+"""The result of a policy: the order of queues for a scheduler inside, and the attributes to write from outside.
 
-One policy gives both. Inside the scheduler (of the simulator, or on paper in ``yarnfair allocate``) the `Order` is
-evaluated at every allocation; from outside the `Plan`'s attributes are written to the stock Fair Scheduler.
+Each policy provides both. Inside the scheduler (in the simulator, or on paper in ``yarnfair allocate``), the `Order` is
+evaluated at every allocation. From outside, the `Plan`'s attributes are written to the stock scheduler.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from harness.model.resources import Resource
 ResourceName = Literal["memory", "vcores", "dominant"]
 #: Scheduling policy inside a leaf (among its applications) or below a parent (among its children).
 SchedulingPolicy = Literal["fair", "drf", "fifo", "ltrf"]
-#: The ones that Hadoop's schedulers do not have: applications come in the order of their accumulated resources.
+#: Scheduling policies that Hadoop's schedulers lack: they order by accumulated resources.
 BY_ACCUMULATED: Final[frozenset[SchedulingPolicy]] = frozenset({"ltrf"})
-#: What an order compares queues by; `Order` says what each means.
+#: The measure by which an order compares queues (see `Order`).
 Measure = Literal["stock", "accumulated", "arrival", "keys"]
-#: Whether a policy decides in the scheduler, or steers it from outside.
+#: Whether a policy runs inside the scheduler or changes the attributes of a stock scheduler from outside.
 Mode = Literal["inside", "outside"]
 
 #: Range of Fair Scheduler weights (see docs/decisions/weights.md): outside of it, shares become wrong in float32.
@@ -29,36 +29,38 @@ WEIGHT_MIN, WEIGHT_MAX = 1e-3, 1e6
 
 @dataclass(frozen=True, slots=True)
 class LedgerSettings:
-    """How accumulated resources are counted (tang-thesis section 5.5.1; LTYARN section 6.2).
+    """Settings of the accounting of accumulated resources (tang-thesis section 5.5.1; LTYARN section 6.2).
 
     Parameters
     ----------
     resource
         The resource that is counted.
     discount
-        eta of eq. (5.7): what a queue uses above its own share S_i counts with this factor.
+        eta of eq. (5.7): usage above the queue's share S_i counts with this factor.
     round_s
         Length L of a round, s (S-LTMM). None: one round without end (F-LTMM).
     pseudo
         Whether a queue that arrives late starts with pseudo accumulated resources (eqs. 5.10 and 5.16). They are fixed
         when the queue arrives, or when its round begins.
     quantum_s
-        Assumed execution time Q of running tasks, s. None: the plain integral. With ``adaptive_quantum`` it is only the
-        start of the multi-level self-tuning, in which a leaf's Q is the mean over its applications.
-    adaptive_quantum, quantum_over
-        Whether Q tunes itself, and over which applications of a leaf: ``all`` or those that are ``unfinished``.
+        Assumed execution time Q of running tasks, s. None: the integral of the usage alone. With ``adaptive_quantum``,
+        it is the initial value of the multi-level self-tuning, in which a leaf's Q is the mean over its applications.
+    adaptive_quantum
+        Whether Q is adapted to the measured task lengths.
+    quantum_over
+        Applications of a leaf over which Q is averaged: ``all``, or only the ``unfinished`` ones.
     half_life_s
         Usage of this age, s, counts half.
     window_s
-        Only usage within this time, s, counts: a sliding window (a tumbling one is a round).
+        Only usage within the last ``window_s`` seconds counts (a sliding window; rounds are tumbling windows).
     count_due
-        Whether what each leaf got beyond its due, the integral of min(d_i, S_i), is counted too.
+        Whether each leaf's surplus is counted, too: its usage minus its due, the integral of min(d_i, S_i).
     node_weight
-        With ``speed`` a container counts delta times its size (eq. 5.9), where delta is its node's speed; with ``none``
-        delta is 1. It applies only where the scheduler itself counts.
+        With ``speed``, a container counts delta times its size (eq. 5.9), where delta is its node's speed; with
+        ``none``, delta is 1. It has an effect only on accounts inside the scheduler.
     shares
-        w_i and S_i of eq. (2) come from the ``leaves``' own weights, or from the tree level by level (``levels``), as
-        in the reported metrics.
+        Whether w_i and S_i of eq. (2) are computed from the ``leaves``' own weights, or from the tree level by level
+        (``levels``), like in the reported metrics.
     """
 
     resource: ResourceName = "memory"
@@ -87,21 +89,21 @@ class Order:
         ``stock``: the Fair Scheduler's own comparators, by the plan's weights and each queue's scheduling policy.
         ``accumulated``: smallest accumulated / weight first (LTRF, Algorithm 1), accumulated by the settings of
         ``ledger``. ``arrival``: the leaf with the oldest application that still asks for containers. ``keys``: the
-        smallest key first, keys given by the policy's own ``keys()`` at each allocation (user policies).
+        queue with the smallest key first; the policy's own ``keys()`` computes the keys at each allocation.
     flat
         True: all leaves are compared directly, and parents only impose limits. False: queues are compared level by
-        level from the root; a parent's accumulated is the sum of its leaves'.
+        level from the root; a parent's accumulated resources are the sum of its leaves'.
     t_wait_s
         H-LTRF (Algorithm 2): before each allocation the demanding leaf with the smallest accumulated / weight gets
         it if it has waited at least this long (None: never). 0 is LTRF, infinity the naive approach.
     horizon_s
-        0: the papers' rule. Greater: queues are ordered by usage / x with x from water-filling over this horizon
-        (docs/decisions/horizon.md), recomputed at each scheduler update.
+        0: the papers' rule. Above 0: queues are ordered by usage / x, where x is the result of water-filling over this
+        horizon (docs/decisions/horizon.md), recomputed at each scheduler update.
     waits
-        LTYARN Algorithm 1, lines 8 to 13: if a node has no room for the next task of the first queue, it gives nothing
-        to other queues. A queue at a limit, or with a request larger than the node, is skipped.
+        LTYARN Algorithm 1, lines 8 to 13: if the next task of the first queue does not fit on a node, the node gives
+        nothing to other queues. A queue at a limit, or with a request larger than the node, is skipped.
     affinity
-        with a horizon: 1 fills level by level, 0 fills the leaves flat, in between interpolates.
+        With a horizon: 1 fills level by level, 0 fills all leaves together, and values in between interpolate.
     """
 
     measure: Measure = "stock"
@@ -115,11 +117,11 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class QueueOrder:
-    """How one queue divides among its applications or children (LTYARN 6.2.3, thesis 5.5.2.3).
+    """The order in which one queue serves its applications or children (LTYARN 6.2.3, thesis 5.5.2.3).
 
-    ``policy``: between a leaf's applications ``fifo``, ``fair`` or ``drf`` (memoryless), or ``ltrf``; between a
-    parent's children ``fair`` or ``drf`` as Hadoop has them, or ``ltrf``, the order of the run. None: not set.
-    ``quantum_s``, ``round_s``: its own Q_0 and L. ``weights``: name of an application -> omega_i (others 1).
+    ``policy``: for a leaf's applications ``fifo``, ``fair`` or ``drf`` (memoryless), or ``ltrf``; for a parent's
+    children Hadoop's ``fair`` or ``drf``, or ``ltrf`` for the order of the run. None: not set. ``quantum_s``,
+    ``round_s``: the queue's own Q_0 and L, seconds. ``weights``: name of an application -> omega_i (others have 1).
     """
 
     policy: SchedulingPolicy | None = None
@@ -147,7 +149,7 @@ class Attributes:
     def all_but_weights(
         self,
     ) -> tuple[Mapping[str, Resource], Mapping[str, Resource], Mapping[str, SchedulingPolicy]]:
-        """What an allocation file has to be read anew for."""
+        """All attributes except the weights: minimum shares, maximum shares and scheduling policies."""
         return self.min_shares, self.max_shares, self.scheduling_policies
 
 
@@ -164,5 +166,5 @@ class Plan(Attributes):
 
 
 def hadoop_policy(policy: SchedulingPolicy | None) -> QueuePolicy | None:
-    """Return a queue's scheduling policy as Hadoop's schedulers have it; None for one that only the simulator has."""
+    """Return a scheduling policy if Hadoop's schedulers have it; None for a policy that only the simulator has."""
     return None if policy is None or policy in BY_ACCUMULATED else cast(QueuePolicy, policy)

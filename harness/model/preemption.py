@@ -1,4 +1,4 @@
-"""The rule by which a scheduler preempts containers of one queue for another, as far as it depends on shares."""
+"""The parameters of a scheduler's preemption that a controller has to know."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ class PreemptionRule:
     Parameters
     ----------
     ignored
-        A queue loses nothing while its use exceeds its share by at most this fraction (``max_ignored_over_capacity``).
+        A queue loses no container while its usage exceeds its share by at most this fraction
+        (``max_ignored_over_capacity``).
     wait_s
         Time from marking a container to killing it, seconds (``max_wait_before_kill``).
     counted_on
-        The fraction of containers expected to end by themselves within `wait_s` by which shares may run ahead, in whole
-        containers of each queue. A larger value pays debts sooner and kills more.
+        Shares may fall below the usage by this fraction of the containers that are expected to end within `wait_s`. A
+        larger value pays debts sooner and causes more kills.
     dominant
         Whether shares are compared by the dominant resource instead of memory.
     """

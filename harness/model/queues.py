@@ -1,7 +1,8 @@
 """Allocation files and queue trees as values: the content of the Fair Scheduler's file, and the resulting queues.
 
-Two layers. `AllocationFile` has the attributes of a file, None if they are not set, with Hadoop's look-ups (own value,
-else default). `QueueTree` has the queues that the ResourceManager creates from it, with every setting in effect.
+There are two layers. `AllocationFile` contains the attributes of a file (None if not set), and its methods return
+Hadoop's value in effect (the queue's own or the default). `QueueTree` contains the queues that the ResourceManager
+creates from the file, with every setting in effect.
 harness.yarn.fair reads and writes files; harness.sim computes fair shares.
 
 Follows Hadoop 3.4.2 (AllocationConfiguration, ConfigurableResource, FSQueue). Weights, AM shares and thresholds are
@@ -19,12 +20,13 @@ from harness.model.resources import UNBOUNDED, ZERO, Resource
 QueuePolicy = Literal["fair", "drf", "fifo"]
 SchedulerName = Literal["fair", "capacity"]
 
-#: Characters that a queue name may not contain: white space, dots, and those that break lists, paths and XML.
+#: Characters that a queue name may not contain (for a regular expression's class): white space, dots, and characters
+#: with a meaning in lists, paths and XML.
 BAD_IN_NAME = r"\s.,/\\<>&\"'\x00-\x1f\x7f-\x9f"
 ROOT = "root"
 JAVA_INT_MAX = 2**31 - 1
 JAVA_LONG_MAX = 2**63 - 1
-#: Values for "never" (timeouts) and "none" (limits).
+#: Values that mean no timeout and no limit.
 NEVER_MS = JAVA_LONG_MAX
 NO_APP_LIMIT = JAVA_INT_MAX
 
@@ -41,7 +43,7 @@ def java_cast(value: float, limit: int) -> int:
 
 
 def ensure_root_prefix(name: str) -> str:
-    """Return the full path of a queue that may be named without ``root.`` (QueueManager.ensureRootPrefix)."""
+    """Return the full path of a queue whose name may lack the prefix ``root.`` (QueueManager.ensureRootPrefix)."""
     return name if name == ROOT or name.startswith(ROOT + ".") else f"{ROOT}.{name}"
 
 
@@ -75,7 +77,7 @@ def cluster_parts(own: Mapping[str, float], whole: float = 1.0) -> dict[str, flo
 
 @dataclass(frozen=True, slots=True)
 class ResourceLimit:
-    """A limit in absolute resources, or in fractions of the cluster's (ConfigurableResource): one of the two is set."""
+    """A limit in absolute resources, or else in fractions of the cluster (ConfigurableResource)."""
 
     absolute: Resource | None = None
     memory_fraction: float = 1.0
@@ -99,8 +101,8 @@ class QueueSettings:
     """One queue's settings in an allocation file; None: not set.
 
     ``name`` is the key under which Hadoop stores the settings: the full path, except for a top element ``<queue
-    name="Root">`` (not all lower case), whose settings Hadoop stores under ``Root...`` and never finds again. Hadoop
-    reads and drops a minimum or a container maximum in percent (``minimum_dropped``, ``container_maximum_dropped``).
+    name="Root">`` (not all lower case), whose settings Hadoop stores under ``Root...`` and never uses. Hadoop ignores a
+    minimum or a container maximum given in percent (``minimum_dropped``, ``container_maximum_dropped``).
     """
 
     name: str
@@ -135,10 +137,10 @@ class PlacementRule:
 
 @dataclass(frozen=True, slots=True)
 class AllocationFile:
-    """An allocation file as Hadoop reads it. Look-ups take the queue's full path and return the value in effect.
+    """An allocation file as Hadoop reads it. The methods take a queue's full path and return the value in effect.
 
-    ``configured_leaves`` and ``configured_parents`` have names in the order of the file, each once (a name that is
-    written twice may be in both).
+    ``configured_leaves`` and ``configured_parents`` contain paths in the order of the file, each once. A queue that the
+    file defines twice may be in both.
     """
 
     settings: Mapping[str, QueueSettings] = field(default_factory=dict)
@@ -188,7 +190,7 @@ class AllocationFile:
         return self._of(name).max_child_resources
 
     def max_container_allocation(self, name: str) -> Resource:
-        """Return the queue's own value; ancestors' values apply if this is UNBOUNDED (`Queue` has it resolved)."""
+        """Return the queue's own value. If it is UNBOUNDED, the nearest ancestor's value applies (see `Queue`)."""
         return self._of(name).max_container_allocation or UNBOUNDED
 
     def max_running_apps(self, name: str) -> int:
@@ -229,11 +231,11 @@ class Queue:
     fair_share_preemption_timeout_ms: int = NEVER_MS
     fair_share_preemption_threshold: float = 0.5
     preemptable: bool = True
-    #: It is not in the file: created for an application, removed when empty.
+    #: Whether the queue is not in the file: it was created for an application and is removed when empty.
     dynamic: bool = False
 
     def max_share(self, cluster: Resource) -> Resource:
-        """FSQueue.getMaxShare: the limit in this cluster, at least the minimum in each component."""
+        """Return the maximum share in a cluster of this size, at least the minimum share (FSQueue.getMaxShare)."""
         return self.max_limit.resolve(cluster).at_least(self.min_share)
 
 

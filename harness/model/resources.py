@@ -1,4 +1,4 @@
-"""A vector of the two resources that YARN's Fair Scheduler accounts: memory and virtual cores."""
+"""Vectors of the two resources that YARN schedules: memory and virtual cores."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ class Resource:
         return self.memory_mb <= other.memory_mb and self.vcores <= other.vcores
 
     def dominant_share(self, capacity: Resource) -> float:
-        """Return the larger of the two fractions of `capacity` (0 if the capacity is 0)."""
+        """Return the larger of the two fractions of `capacity`. A resource of which `capacity` has none is ignored."""
         memory = self.memory_mb / capacity.memory_mb if capacity.memory_mb else 0.0
         vcores = self.vcores / capacity.vcores if capacity.vcores else 0.0
         return max(memory, vcores)
 
     def amount(self, resource: str, capacity: Resource) -> float:
-        """Return the amount of a ledger's resource.
+        """Return the amount in the unit of ``resource``.
 
-        MiB (``memory``), ``vcores``, or the dominant share (``dominant``).
+        The unit is MiB (``memory``), vcores (``vcores``), or the fraction of ``capacity`` (``dominant``).
         """
         if resource == "dominant":
             return self.dominant_share(capacity)

@@ -1,4 +1,4 @@
-"""The input of a policy: the queue tree with demands and allocations at one instant, without history."""
+"""The input of a policy: the queue tree with demands and allocations at one instant."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class QueueView:
     max_share: Resource = UNBOUNDED
     pending_containers: int = 0
     running_apps: int = 0
-    #: When its present backlog began (None: nothing pending). Waiting counts from this or the next time, whichever is
-    #: later.
+    #: Time when the present backlog began (None: nothing is pending). The queue waits since this time or since
+    #: `last_start_s`, whichever is later.
     backlog_since_s: float | None = None
-    #: When it last got a container (None: never).
+    #: Time when the queue last got a container (None: never).
     last_start_s: float | None = None
-    #: Mean duration of its finished tasks (None: none finished yet); T_avg of LTYARN eq. (7).
+    #: Mean duration of the queue's finished tasks (None: none has finished); T_avg of LTYARN eq. (7).
     mean_task_s: float | None = None
-    #: Submission time of its oldest application that still asks for containers (None: none does).
+    #: Submission time of the oldest application with pending requests (None: there is none).
     oldest_pending_app_s: float | None = None
-    #: Applications that hold no container yet (None: not known).
+    #: Number of applications without a container yet (None: unknown).
     waiting_apps: int | None = None
-    #: Applications and containers that ended since the previous snapshot (None: not known).
+    #: Numbers of applications and containers that ended since the previous snapshot (None: unknown).
     ended_apps: int | None = None
     ended_containers: int | None = None
-    #: The minimum share in force, if ``min_share`` is the administrator's different value (None: the same).
+    #: The minimum share in force, if it may differ from ``min_share``, the administrator's (None: it does not).
     min_share_in_force: Resource | None = None
 
 
@@ -71,19 +71,19 @@ class Snapshot:
         return [queue for queue in self.queues.values() if queue.parent == name]
 
 
-#: Columns of a simulation's figures. Times in ms, -1 means None; sums over ended tasks; usage since the start, MiB x ms
-#: and vcores x ms. The compiled code in `harness.sim.observe` and `harness.policies.weights_kernel` has the same
-#: columns and must be changed together with these.
+#: Columns of `Figures.table`. Times are in ms (-1 means None), TASKS and TASK_MS are sums over ended tasks, and MB_MS
+#: and VC_MS are usage since the start (MiB x ms, vcores x ms). The compiled code in `harness.sim.observe` and
+#: `harness.policies.weights_kernel` uses the same columns and must be changed together with these.
 MB, VC, PENDING_MB, PENDING_VC, PENDING_N, APPS, BACKLOG, LAST_START, OLDEST, TASKS, TASK_MS = range(11)
 WAITING, APPS_DONE, MB_MS, VC_MS = range(TASK_MS + 1, TASK_MS + 5)
 
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All queues of a simulation at one instant as a table, from which a snapshot's views can be made.
+    """All queues of a simulation at one instant as a table, from which a snapshot's views can be created.
 
-    ``shape`` as in `LateViews`. ``table``: one row per queue, with the columns above, overwritten two polls later;
-    ``rows``: row numbers by the order of ``shape``; ``leaves``: row numbers of the leaves.
+    ``shape``: see `LateViews`. ``table``: one row per queue, with the columns above; it is overwritten two polls later.
+    ``rows``: row numbers in the order of ``shape``. ``leaves``: row numbers of the leaves.
     """
 
     time_s: float
@@ -100,11 +100,11 @@ class Figures:
 
 
 class LateViews(Mapping[str, QueueView]):
-    """The queues of a poll, whose views are created on demand: in most polls of a simulation nothing changes.
+    """The queues of a poll, whose views are created on demand, because most polls of a simulation need none.
 
-    ``shape``: names, (parent, leaf, weight) of each queue, and the weights' type, by which `harness.policies.tree`
-    caches trees; the same object as long as the tree is unchanged. ``rows``: input of the views, one row per queue in
-    order.
+    ``shape``: names, (parent, leaf, weight) of each queue, and the weights' type. It is the same object as long as the
+    tree is unchanged, and `harness.policies.tree` caches trees by it. ``rows``: input of the views, one row per queue
+    in the order of ``shape``.
     """
 
     __slots__ = ("_make", "_names", "_views", "rows", "shape")

@@ -1,4 +1,4 @@
-"""Fairness policies, one file each, and what they share. Pure: (Snapshot, LedgerView) -> Plan. No clock, no I/O."""
+"""Fairness policies, one file each, and shared code. A policy is a pure function (Snapshot, LedgerView) -> Plan."""
 
 from harness.policies.base import CountedLedger, LedgerView, Policy
 from harness.policies.registry import POLICIES, make_policy, policy_names, settings_of

@@ -34,14 +34,14 @@ class LedgerView(Protocol):
     def counted(self) -> Mapping[str, float]:
         """Return leaf path -> counted accumulated resources, in resource-seconds of the ledger's resource.
 
-        MiB-seconds for ``memory``, vcore-seconds for ``vcores``, seconds of the whole cluster for ``dominant``. A leaf
-        that is not named has used nothing.
+        The unit is MiB-seconds for ``memory``, vcore-seconds for ``vcores``, and seconds of the whole cluster for
+        ``dominant``. A leaf that is missing has used nothing.
         """
         ...
 
     @property
     def start_s(self) -> float:
-        """When the ledger began, on the snapshots' clock: earlier usage is 0."""
+        """Start of the ledger on the snapshots' clock, seconds; earlier usage does not count."""
         ...
 
 
@@ -50,15 +50,15 @@ class CountedLedger:
     """A ledger's values at one instant, for callers that keep their own accounts."""
 
     by_leaf: Mapping[str, float] = field(default_factory=dict)
-    #: What each leaf got beyond its due (negative: less), same unit; empty if it is not counted.
+    #: Leaf -> its usage minus its due, in the same unit; empty if it is not counted.
     surplus: Mapping[str, float] = field(default_factory=dict)
     start_s: float = 0.0
 
     @classmethod
     def of(cls, ledger: Ledger) -> CountedLedger:
-        """Create it from a ledger's present values.
+        """Copy a ledger's present values.
 
-        Anything else that policies need of a ledger must be a field here.
+        Policies can use only those values of a ledger that are fields of this class.
         """
         return cls(ledger.counted(), ledger.surplus() if ledger.settings.count_due else {}, ledger.start_s)
 
@@ -82,7 +82,7 @@ def number(
     words: tuple[str, ...] = (),
     doc: str = "",
 ) -> Any:
-    """Declare a field of a settings dataclass with a number in a range (``words``: or one of these words)."""
+    """Declare a field of a settings dataclass with a number in a range, or with one of ``words``."""
     meta = {"kind": "number", "min": at_least, "max": at_most, "above": above, "inf": infinite}
     return field(default=default, metadata={**meta, "words": words, "doc": doc})
 
@@ -115,14 +115,14 @@ class Policy(ABC):
     Settings: ClassVar[type] = NoSettings
     #: Alternative names of settings (a paper's, a configuration file's) -> the field of ``Settings``.
     aliases: ClassVar[Mapping[str, str]] = {}
-    #: Whether a queue's shortfalls are made up for later, so that its debts have a meaning for the reader.
+    #: Whether the policy makes up for a queue's earlier shortfalls, so that debts are shown to users.
     gives_back: ClassVar[bool] = False
 
-    #: Whether a page shows the first minutes of one of its runs sample by sample, as LTYARN Fig. 6 does. Subclasses do
-    #: not inherit it (`harness.policies.registry.has_detail_figure`).
+    #: Whether a report page shows the first minutes of a run with this policy sample by sample, as LTYARN Fig. 6 does.
+    #: Subclasses do not inherit it (`harness.policies.registry.has_detail_figure`).
     detail_figure: ClassVar[bool] = False
 
-    #: Whether a queue's due is its own weight's part of all leaves', the tree ignored.
+    #: Whether a leaf's due is its weight divided by the sum of all leaves' weights, regardless of the tree.
     ignores_tree: ClassVar[bool] = False
 
     #: The scheduler that the policy leaves unchanged (a stock policy), and the only one on which it runs. Subclasses do
@@ -139,8 +139,8 @@ class Policy(ABC):
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
         """Return the plan for a snapshot of the cluster and the usage so far. Pure.
 
-        ``order`` is for inside the scheduler and on paper, ``weights`` and the other attributes for the stock Fair
-        Scheduler. Costs less than 100 microseconds for ten queues.
+        ``order`` is used inside the scheduler and on paper; ``weights`` and the other attributes are written to a stock
+        scheduler. A call should take less than 100 microseconds for ten queues.
         """
 
     def dues_are_flat(self) -> bool:
@@ -157,8 +157,8 @@ class Policy(ABC):
     def keys(self, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
         """Return the keys by which queues are ordered, with ``Order(measure="keys")``.
 
-        The result maps queue paths to keys; the demanding queue with the smallest key gets the next container, ties by
-        name. A missing queue comes last. By default the `key` of each queue below root.
+        The result maps queue paths to keys. The demanding queue with the smallest key gets the next container; ties are
+        broken by name. A missing queue comes last. The default calls `key` for each queue below root.
         """
         counted = ledger.counted()
         below = dict.fromkeys(snapshot.queues, 0.0)
@@ -176,9 +176,9 @@ class Policy(ABC):
         }
 
     def key(self, queue: QueueView, counted: float, snapshot: Snapshot) -> float:
-        """Return one queue's key, a leaf's or a parent's, with ``Order(measure="keys")`` and without `keys`.
+        """Return the key of a leaf or parent queue; the default `keys` calls this with ``Order(measure="keys")``.
 
-        ``counted``: what the ledger counts for it; a parent's is the sum of its leaves'.
+        ``counted``: the queue's counted accumulated resources, resource-seconds; for a parent, the sum of its leaves'.
         """
         raise InputError(
             f"policy {self.name} answers Order(measure='keys') but defines neither key() nor keys()",
@@ -191,25 +191,25 @@ class Policy(ABC):
 
 
 def checked_plan(policy: Policy, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-    """Ask a policy for its plan, and refuse an answer that no scheduler could follow.
+    """Return a policy's plan, and raise an error for an invalid plan.
 
     Parameters
     ----------
     policy
-        A policy, perhaps a user's.
+        A policy, possibly a user's.
     snapshot, ledger
-        What `Policy.plan` is given.
+        The arguments of `Policy.plan`.
 
     Returns
     -------
     Plan
-        Its answer.
+        The result of `Policy.plan`.
 
     Raises
     ------
     InputError
-        For an answer that is not a Plan, whose order is none, that names a queue which is not there, or that weighs
-        one with what is no weight. Such an answer would mean the stock scheduler, or wrong shares, in silence.
+        The result is not a Plan, its order is invalid, it names an unknown queue, or it has an invalid weight. Without
+        this check, such a plan would silently lead to the stock order or to wrong shares.
     """
     plan: Any = policy.plan(snapshot, ledger)
     problem = _problem(plan, snapshot)
@@ -228,7 +228,7 @@ _ATTRIBUTES = tuple(one.name for one in fields(Attributes))
 
 
 def _problem(plan: Any, snapshot: Snapshot) -> str:
-    """Return what is wrong with the answer of ``plan()``; empty where nothing is."""
+    """Describe the error in a result of ``plan()`` ('': it is valid)."""
     if not isinstance(plan, Plan):
         return f"plan() returns {_short(plan)}, which is not a Plan"
     if not isinstance(plan.order, Order):
@@ -243,9 +243,9 @@ def _problem(plan: Any, snapshot: Snapshot) -> str:
         if queue not in snapshot.queues:
             return f"its plan names {_short(queue)}, which is not a queue"
     for queue, weight in plan.weights.items():
-        # The administrator's own weight may be 0; a policy may leave it as it is.
+        # The administrator's own weight may be outside the range (0, for example), and a policy may keep it.
         own = weight == snapshot.queues[queue].weight
-        # True is a number to Python. An integer may be too large for a float, so none is made of it.
+        # `bool` is a subclass of int. Do not convert to float, because an integer may be too large for that.
         number = isinstance(weight, Real) and not isinstance(weight, bool)
         if not (number and (own or WEIGHT_MIN <= weight <= WEIGHT_MAX)):
             return f"weight {_short(weight)} of {queue} is not within [{WEIGHT_MIN:g}, {WEIGHT_MAX:g}]"
@@ -272,7 +272,7 @@ def checked_keys(policy: Policy, snapshot: Snapshot, ledger: LedgerView, flat: b
     Raises
     ------
     InputError
-        A key is None, NaN or not a number; it would silently mean "last", and the queue would starve.
+        A key is None, NaN or not a number. Without this check, its queue would silently come last and starve.
     """
     keys = policy.keys(snapshot, ledger)
     if not isinstance(keys, Mapping):
@@ -306,13 +306,13 @@ def _short(value: Any) -> str:
     try:
         shown = repr(value)
     except ValueError:
-        # Python writes no integer of more than 4,300 digits.
+        # Python refuses to convert an integer of more than 4,300 digits to text.
         return f"an integer of {value.bit_length():,} bits" if isinstance(value, int) else f"a {type(value).__name__}"
     return shown if len(shown) <= 60 else shown[:57] + "..."
 
 
 def describe_settings(cls: type[Policy]) -> dict[str, str]:
-    """Return setting name -> its values, default and meaning in words (for help, errors and the reference)."""
+    """Return setting -> text about its values, default and meaning, for help, errors and the reference."""
     described = {}
     for entry in fields(cls.Settings):
         meta, default = entry.metadata, entry.default
@@ -346,7 +346,7 @@ def parse_settings(cls: type[Policy], given: Mapping[str, Any]) -> tuple[Any, di
 
 
 def read_decimal(raw: Any) -> Fraction | None:
-    """Parse a finite number exactly as the written decimal (a float: as it prints); return None for anything else."""
+    """Parse a finite decimal number exactly; a float stands for its printed digits. None for anything else."""
     if isinstance(raw, bool):
         return None
     if isinstance(raw, int | Fraction):

@@ -1,7 +1,7 @@
-"""Optional capabilities of a policy besides its plan: one protocol each, implemented by having its method.
+"""Optional capabilities of a policy besides its plan: one protocol for each.
 
-Callers test for one with ``isinstance``, and work without it if a policy lacks it. A policy only needs `Policy.plan`.
-Systems with a model of their own declare further protocols beside that model (`SlotPolicy` of
+A policy has a capability if it has the protocol's method. Callers test for it with ``isinstance``. A policy only needs
+`Policy.plan`. Systems with a model of their own declare further protocols beside that model (`SlotPolicy` of
 `harness.systems.dynamicmr.rules`, `SubmissionPolicy` of `harness.experiments.submissions` and others).
 """
 
@@ -21,7 +21,7 @@ class VectorPolicy(Protocol):
     """A policy that divides several resources on paper."""
 
     def divide(self, scenario: VectorScenario) -> Division:
-        """Return how many tasks each user gets.
+        """Return the number of tasks of each user.
 
         Parameters
         ----------
@@ -57,7 +57,8 @@ class FigurePolicy(Protocol):
         Returns
         -------
         array or None
-            ``before`` itself if nothing would change, otherwise other weights. None if `Policy.plan` has to be called.
+            ``before`` itself if the weights do not change, otherwise the new weights. None if `Policy.plan` has to be
+            called.
         """
         ...
 
@@ -73,7 +74,7 @@ class KnobPolicy(Protocol):
 
 @runtime_checkable
 class MeasuringPolicy(Protocol):
-    """A policy with a measure of its own (a priority, a smoothed usage) in place of accumulated resources."""
+    """A policy that replaces accumulated resources by a measure of its own (a priority, a smoothed usage)."""
 
     def figure(self, time_s: float, counted: float, capacity: float) -> float:
         """Return the measure of a leaf.
@@ -83,9 +84,9 @@ class MeasuringPolicy(Protocol):
         time_s
             Seconds since accounting began; on paper, steps.
         counted
-            What the policy's ledger has counted for the leaf, in the ledger's unit.
+            The leaf's counted accumulated resources, in resource-seconds of the policy's ledger.
         capacity
-            The cluster's size, in the same unit.
+            The cluster's capacity in the ledger's resource.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Shared by the ``decay-*`` policies: memory that fades as in other schedulers. Each rule is in its own file.
+"""Base of the ``decay-*`` policies, whose usage decays as in other schedulers. Each rule is in its own file.
 
 Their ledger is the ordinary one with a half-life or a window (harness.ledger.decay); ``counted`` below is its value, D
 = integral of g(s) 0.5^((t - s) / half-life) ds in resource-seconds. Times are seconds (on paper: steps).
@@ -49,18 +49,18 @@ class DecayPolicy(Policy):
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
         """Return the Fair Scheduler weights of all queues in the tree's order.
 
-        ``counted``: of every queue; a parent's is a sum.
+        ``counted``: D of every queue, in the tree's order; for a parent, the sum of its leaves'.
         """
 
     @abstractmethod
     def _keys(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float], held: Sequence[float]) -> list[float]:
-        """Return the keys of all queues: the sibling with the smallest comes first.
+        """Return the keys of all queues in the tree's order; among siblings, the smallest key comes first.
 
-        ``held``: present allocation, ledger's unit.
+        ``held``: present allocation of every queue, in units of the resource.
         """
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        """Return keys for the scheduler inside and weights for one outside."""
+        """Return an order by keys (inside) and the weights (from outside)."""
         order = Order(measure="keys", flat=self.flat, ledger=self.ledger_settings())
         snapshot = _since_the_ledger_began(snapshot, ledger)
         tree = tree_of(snapshot)
@@ -83,14 +83,14 @@ class DecayPolicy(Policy):
         return tree.sum_up(held)
 
     def _smoothed(self, counted: float) -> float:
-        """Return lambda D: the mean rate of the usage that is remembered, in units of the resource."""
+        """Return lambda D: the smoothed usage, in units of the resource."""
         return counted * LN2 / self.settings.half_life
 
 
 def _since_the_ledger_began(snapshot: Snapshot, ledger: LedgerView) -> Snapshot:
-    """Return the snapshot at a time measured from the ledger's start.
+    """Return the snapshot with its time measured from the ledger's start.
 
-    A real controller's clock begins in 1970, but usage only exists since the ledger began.
+    The rules need the age of the accounts, while a real controller's clock counts from 1970.
     """
     return replace(snapshot, time_s=snapshot.time_s - ledger.start_s) if ledger.start_s else snapshot
 
@@ -108,20 +108,23 @@ def by_shares(tree: Tree, shares: Sequence[float]) -> list[float]:
 
 
 def share_keys(shares: Sequence[float], held: Sequence[float], unit: float) -> list[float]:
-    """Return keys that divide containers in proportion to shares: held / share; at 0, the larger share comes first."""
+    """Return the keys held / share, which divide containers in proportion to the shares.
+
+    Of the queues that hold nothing, the one with the larger share comes first.
+    """
     # The tie-break is far smaller than one container and far larger than rounding errors of the held amount.
     return [(h + unit * 1e-6) / s if s > 0 else math.inf for h, s in zip(held, shares, strict=True)]
 
 
 def by_ranks(tree: Tree, rank: Sequence[int]) -> list[float]:
-    """Return weights that serve siblings in the order of their ranks (0 first), as far as possible: see ``fifo``."""
+    """Return weights that serve siblings by rank (0 first), as far as weights allow (see `harness.policies.fifo`)."""
     return [1.0, *(rank_weight(rank[q]) for q in range(1, len(tree.names)))]
 
 
 def asking_ranks(tree: Tree, keys: Sequence[float], asks: Sequence[bool]) -> list[int]:
-    """Return `dense_ranks`, but rank only the asking siblings if there are more ranks than weights can distinguish.
+    """Return `dense_ranks`; if weights cannot distinguish that many ranks, rank only the siblings that demand more.
 
-    A sibling that does not ask then has the rank of the first asking sibling after it, and uses no rank of its own.
+    The other siblings then have the rank of the next sibling in the order that demands more.
     """
     rank = dense_ranks(tree, keys)
     for above in tree.parents:

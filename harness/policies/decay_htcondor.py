@@ -7,9 +7,9 @@ HTCondor manual, "User Priorities and Negotiation": the real user priority is
 never below 0.5, which is also the initial value; the effective priority is pi times the user's priority factor, and the
 pool is divided in inverse proportion to it.
 
-Group quotas (``groups=quota``): a parent queue is an accounting group that accepts surplus. Groups divide by their
-quotas (their weights) regardless of usage, and only users by priority: the leaves beside groups divide the sum of their
-weights among those that ask.
+Group quotas (``groups=quota``): a parent queue is an accounting group that accepts surplus. Groups get their quotas
+(their weights) regardless of usage; only users (leaves) are compared by priority. The leaves beside groups divide the
+sum of their weights among those that have demand.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class DecayHtcondor(DecayPolicy):
 
     From outside: the shares as weights.
 
-    The priority factor is 1 / weight. The smoothed usage is in units of the resource (cores, as in HTCondor; MiB for
-    ``resource=memory``, where the floor of 0.5 is next to nothing; parts of the cluster for ``dominant``, where it is
-    half a core's).
+    The priority factor is 1 / weight. The smoothed usage is in units of the resource: cores, as in HTCondor; MiB for
+    ``resource=memory``, where the floor of 0.5 has hardly any effect; fractions of the cluster for ``dominant``, where
+    the floor is the fraction of half a core.
 
-    The ledger knows no floor: the first 0.5 fades from its beginning whatever happens, where HTCondor's recursion is
-    raised to 0.5 at every sample. After a pause the answer is less than half a core below HTCondor's, never above.
+    HTCondor's recursion is raised to 0.5 at every sample. The ledger has no such floor: the initial 0.5 decays from
+    the ledger's start. After a pause, the result is therefore up to half a core below HTCondor's, and never above.
     """
 
     name = "decay-htcondor"
@@ -75,7 +75,7 @@ class DecayHtcondor(DecayPolicy):
         return slices
 
     def _by_quota(self, tree: Tree, above: int, slices: list[float], asks: Sequence[bool]) -> None:
-        """Give groups their quota, and the leaves beside them the sum of theirs; changes the shares in place."""
+        """Set, in place, the groups' shares to their quotas, and divide the rest among the leaves beside them."""
         siblings = tree.children[above]
         groups = [q for q in siblings if tree.children[q]]
         if not groups:
@@ -84,7 +84,7 @@ class DecayHtcondor(DecayPolicy):
         quota = float(sum(tree.entitlement[q] for q in leaves))
         asking = sum(slices[q] for q in leaves if asks[q])
         for q in leaves:
-            # A leaf that does not ask has the share that it would have among those that do.
+            # A leaf without demand gets the share that it would have if it joined the leaves with demand.
             whole = asking if asks[q] else asking + slices[q]
             slices[q] = quota * slices[q] / whole if whole > 0 else 0.0
         for q in groups:

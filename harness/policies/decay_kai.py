@@ -29,7 +29,7 @@ from harness.policies.tree import Tree
 
 @dataclass(frozen=True, slots=True)
 class Asking:
-    """A queue as the division sees it: its weight, its total request, and U."""
+    """A queue's input of the division: its weight, its total request, and U."""
 
     weight: float
     request: float
@@ -37,7 +37,7 @@ class Asking:
 
 
 def portions(queues: Mapping[int, Asking], k: float) -> dict[int, float]:
-    """Return P of queues that all ask, not normalised."""
+    """Return the unnormalised P_i of queues that all have unsatisfied requests."""
     total = sum(queue.weight for queue in queues.values())
     if total <= 0:
         return dict.fromkeys(queues, 0.0)
@@ -47,9 +47,9 @@ def portions(queues: Mapping[int, Asking], k: float) -> dict[int, float]:
 def divide(amount: float, k: float, queues: Mapping[int, Asking]) -> tuple[dict[int, float], dict[int, float]]:
     """Divide an amount as KAI does, in rounds; return (allocations, offers), in the amount's unit.
 
-    An offer exceeds the allocation if a queue asks for less. If all requests are satisfied, the offers are those of the
-    first round, because the remainder does not show an order. An amount stays undivided if every P is 0. KAI gives
-    whole units (millicores, bytes, GPUs); here an amount is divisible.
+    An offer exceeds the allocation if the queue requests less. If all requests are satisfied, the offers are those of
+    the first round, because the remainder does not determine an order. An amount stays undivided if every P is 0. KAI
+    allocates whole units (millicores, bytes, GPUs); here an amount is divisible.
     """
     given = dict.fromkeys(queues, 0.0)
     offered = dict.fromkeys(queues, 0.0)
@@ -95,9 +95,10 @@ class DecayKai(DecayPolicy):
 
     From outside: the shares as weights.
 
-    U is relative to what the cluster could have given in the same time. Every P 0: the weights alone decide.
+    U is relative to the cluster's capacity over the same time. If every P is 0, the shares are the weights.
 
-    A sliding window and a half-life together are not offered: a half-life well below the window hides its edge.
+    A sliding window and a half-life cannot be combined, because a half-life well below the window makes the window
+    irrelevant.
     """
 
     name = "decay-kai"
@@ -126,12 +127,12 @@ class DecayKai(DecayPolicy):
         )
 
     def figure(self, time_s: float, counted: float, capacity: float) -> float:
-        """Return U: usage relative to what the cluster could have given."""
+        """Return U: usage relative to the cluster's capacity over the remembered time."""
         available = capacity * self._remembered_s(time_s)
         return counted / available if available > 0 else 0.0
 
     def _remembered_s(self, time_s: float) -> float:
-        """Return what the memory would hold now, in seconds, after a constant rate of 1 since the start."""
+        """Return the counted amount of a constant usage of 1 since the start, seconds."""
         s, ledger = self.settings, self.ledger_settings()
         since = time_s
         if ledger.round_s is not None:
@@ -142,11 +143,10 @@ class DecayKai(DecayPolicy):
         return since if ledger.window_s is None else min(since, s.window)
 
     def offers(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
-        """Return what the division offers every queue, level by level, in units of the resource.
+        """Return the offer of the division to every queue, level by level, in units of the resource.
 
-        The root's offer is the capacity.
-        A queue without requests is offered what it would get if it also asked, because its next request may come before
-        the next poll. If every P is 0, the weights alone decide.
+        The root's offer is the capacity. A queue without requests is offered what it would get if it also had requests,
+        because its next request may come before the next poll. If every P is 0, the offers follow the weights.
         """
         k, capacity = self.settings.k, capacity_of(snapshot, self.settings.resource)
         requests = self._requests(tree, snapshot)
@@ -167,13 +167,13 @@ class DecayKai(DecayPolicy):
                     given[q] = min(offered[q], queue.request)
             for q, queue in siblings.items():
                 if q not in asking:
-                    # No queue asks: all are assumed to ask at once.
+                    # If no queue has requests, assume that all have.
                     beside = {**asking, q: queue} if asking else siblings
                     parts = portions(beside, k)
                     whole = sum(parts.values())
                     part = parts[q] / whole if whole > 0 else 0.0
                     given[q] = amount[above] * part
-                    # As a weight relative to those that ask, so that it gets this share among them and itself.
+                    # Scale the offer so that the queue gets the fraction `part` of the sum of all offers and its own.
                     offered[q] = given[q] / max(1.0 - part, 1e-3) if asking else given[q]
                 found[q], amount[q] = offered[q], given[q]
         return found

@@ -37,10 +37,11 @@ class DecayKueue(DecayPolicy):
 
     From outside: the horizon law of ``ltrf`` over its own memory.
 
-    One resource is remembered (its weight is then of no account); ``dominant`` takes the larger of both.
+    The usage of one resource counts, so Kueue's weights of resources have no effect; ``dominant`` counts the larger of
+    both.
 
-    The ledger's continuous decay is Kueue's at every sampling instant. The entry penalty stands for what runs: with
-    containers that end within a sampling interval this is what was admitted in it.
+    The ledger's continuous decay equals Kueue's at every sampling instant. The entry penalty is applied to the running
+    containers. If containers end within a sampling interval, these are the ones admitted in it.
     """
 
     name = "decay-kueue"
@@ -65,7 +66,7 @@ class DecayKueue(DecayPolicy):
         ]
 
     def _weights(self, tree: Tree, snapshot: Snapshot, counted: Sequence[float]) -> list[float]:
-        # The least-usage rule is the long-term rule with fading memory, so the same horizon law applies from outside.
+        # The least-usage rule is the long-term rule with decaying usage, so the same horizon law applies from outside.
         horizon_s = max(HORIZON_TASKS * mean_task_s(snapshot), snapshot.period_s)
         basis = basis_of(tree, snapshot, counted, self.settings.resource, horizon_s)
         return share_weights(tree, long_term_shares(tree, basis, 1.0))

@@ -8,8 +8,8 @@ children merged before these are sorted; a leaf equal to a parent has the rank o
 Fairshare=parent (setting ``parent``): the children of such a parent queue compete beside its siblings, by their own
 shares and their part of the grandparent's usage; such a leaf has no shares of its own and comes first (LF infinite).
 
-Discrete decay (setting ``calc_period``): Slurm sums usage, lets it fade and computes ranks once every
-PriorityCalcPeriod; in between, ranks do not change. 0, the default, computes them at each call.
+Discrete decay (setting ``calc_period``): Slurm sums usage, decays it and computes ranks once every PriorityCalcPeriod;
+in between, ranks do not change. With 0, the default, the ranks are computed at each call.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class DecaySlurm(DecayPolicy):
 
     def __init__(self, settings: Any = None, exact: Mapping[str, Fraction] | None = None) -> None:
         super().__init__(settings, exact)
-        #: Usage by queue at a multiple of ``calc_period``, and this multiple.
+        #: Number of the last ``calc_period`` with a poll, and the usage by queue at its first poll.
         self._period, self._stands = -1, dict[str, float]()
 
     def _as_calculated(self, tree: Tree, time_s: float, counted: Sequence[float]) -> Sequence[float]:
@@ -86,9 +86,9 @@ class DecaySlurm(DecayPolicy):
         return by_ranks(tree, asking_ranks(tree, [-lf for lf in self._level_fs(tree, counted)], asks))
 
     def _level_fs(self, tree: Tree, counted: Sequence[float]) -> list[float]:
-        """Return LF in the form that weights can express.
+        """Return LF for weights, which cannot merge the children of a queue with its siblings.
 
-        At each level, a queue with Fairshare=parent ranks as its best child does.
+        At each level, a queue with Fairshare=parent has the LF of its best child.
         """
         through = self._through(tree)
         lf = level_fs(tree, counted, through)
@@ -114,9 +114,10 @@ def members(tree: Tree, above: int, through: frozenset[int] = frozenset()) -> li
 
 
 def level_fs(tree: Tree, usage: Sequence[float], through: frozenset[int] = frozenset()) -> list[float]:
-    """Return LF of every queue, 0 to infinity (1 for the root). ``usage``: of every queue; a parent's is the sum.
+    """Return LF of every queue, from 0 to infinity (1 for the root).
 
-    ``through``: queues with Fairshare=parent. Parents among them have no LF (0).
+    ``usage``: decayed usage of every queue; for a parent, the sum. ``through``: queues with Fairshare=parent. Parents
+    among them have the LF 0.
     """
     found = [0.0] * len(tree.names)
     found[0] = 1.0
@@ -131,7 +132,7 @@ def level_fs(tree: Tree, usage: Sequence[float], through: frozenset[int] = froze
             if q in through:
                 found[q] = math.inf
                 continue
-            # Usage fades in floats: queues with equal usage tie, regardless of the sums' last digits.
+            # Round to twelve digits, so that queues with equal usage tie in spite of rounding errors.
             found[q] = 0.0 if s == 0 else math.inf if u == 0 else float(f"{s / u:.12g}")
     return found
 

@@ -1,4 +1,4 @@
-"""``drf``: dominant resource fairness, memoryless, as Hadoop has it (scheduling policy drf at every level)."""
+"""``drf``: Hadoop's memoryless dominant resource fairness (scheduling policy drf at every level)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ class Drf(Policy):
         )
 
     def divide(self, scenario: VectorScenario) -> Division:
-        """Divide by progressive filling; with ``integral`` in whole tasks. theta: Theorem 1 at rho = 1."""
+        """Divide by progressive filling, with ``integral`` in whole tasks.
+
+        The result's theta is that of QKnober's Theorem 1 at rho = 1.
+        """
         tasks = progressive_filling(scenario)
         if self.settings.integral:
             filling = to_whole(scenario, tasks)

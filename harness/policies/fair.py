@@ -13,7 +13,7 @@ from harness.policies.base import LedgerView, Policy
 class Fair(Policy):
     """Hadoop's Fair Scheduler as it is, memoryless: the entitlements are the weights.
 
-    What the others are compared with.
+    It is the reference with which other policies are compared.
     """
 
     name = "fair"

@@ -1,4 +1,4 @@
-"""``fifo``: the oldest application that still asks for containers comes first, in any queue."""
+"""``fifo``: the oldest application with pending requests comes first, regardless of its queue."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from harness.policies.weights import RANKS, rank_weight
 class Fifo(Policy):
     """Order by arrival; from outside, the nearest that weights allow.
 
-    Siblings are ranked by the oldest asking application below them, and the ranks' weights lie a factor of 1,000 apart
-    (from the fourth on they share the lowest): of any two ranks the older gets all it asks for, as long as it holds
-    less than 1,000 times what the younger holds. Inside a leaf the scheduling policy is fifo. A queue that holds
-    nothing still gets one container ahead of its turn, because usage / weight is then 0 whatever its weight.
+    Siblings are ranked by the oldest application with pending requests below them. The weights of consecutive ranks
+    differ by a factor of 1,000 (from the fourth rank on, all have the lowest weight). Of two queues with different
+    weights, the older one is served first as long as it holds less than 1,000 times what the younger one holds. Inside
+    a leaf the scheduling policy is fifo. A queue that holds nothing still gets one container before its turn, because
+    its usage / weight is 0 whatever its weight.
     """
 
     name = "fifo"

@@ -1,4 +1,4 @@
-"""Water-filling: how much each queue would have to get over a horizon to equalise the accumulated resources.
+"""Water-filling: the shares over a horizon that would equalise the queues' accumulated resources.
 
 Pure arithmetic on sequences of numbers, the same for floats (from outside) and for fractions (on paper). Queues and
 Fair Scheduler weights are in harness.policies.weights. The law and its horizon: docs/decisions/horizon.md.
@@ -23,15 +23,24 @@ def water_fill(
 
     Parameters
     ----------
-    used : u_i, accumulated resources, resource-seconds (or seconds of the cluster).
-    entitlements : w_i > 0, in any unit.
-    capacity : R > 0, in resource units.
-    horizon_s : H >= 0. 0 is LTRF itself: all to the smallest u_i / w_i (ties by entitlement); infinity is memoryless.
+    used : Sequence[Number]
+        u_i, accumulated resources in resource-seconds (or seconds of the cluster).
+    entitlements : Sequence[Number]
+        w_i > 0, in any unit.
+    capacity : Number
+        R > 0, in resource units.
+    horizon_s : Number or float
+        H >= 0. With 0 (LTRF itself), everything goes to the smallest u_i / w_i (ties are divided by entitlement); with
+        infinity, the result is memoryless.
 
     Returns
     -------
-    x_i, in resource units. The level is ``lambda`` with x_i = max(lambda w_i - u_i, 0) / H; x_i <= R follows from the
-    sum. O(n log n).
+    list[Number]
+        x_i, in resource units: x_i = max(lambda w_i - u_i, 0) / H, where the level lambda is such that the sum is R.
+
+    Notes
+    -----
+    Takes O(n log n).
     """
     n = len(used)
     if n == 1:
@@ -51,7 +60,7 @@ def water_fill(
         for i in first:
             x[i] = capacity * entitlements[i] / total
         return x
-    # Everything is measured relative to the lowest key, so the level has the size of H R, whatever the past usage.
+    # Levels are relative to the lowest key u / w, so they have the magnitude of H R, however large the past usage.
     pool = capacity * horizon_s  # type: ignore[operator]
     weight_sum = entitlements[order[0]]
     deficit_sum = weight_sum * 0
@@ -73,14 +82,15 @@ def water_fill(
 def satisfied(
     used: Sequence[float], entitlements: Sequence[float], demands: Sequence[float], amount: float, horizon_s: float
 ) -> list[bool]:
-    """Return which queues are filled up to their demand if `amount` is divided and no queue gets more than it wants.
+    """Return which queues get their whole demand if `amount` is water-filled with the demands as upper bounds.
 
-    Equivalent to repeated filling without queues whose demand is at most their x, but in O(n log n): one sweep of the
-    level over the points where a queue begins to be filled (u / w) and where it has enough ((u + H d) / w).
+    The result equals that of repeated filling, each time without the queues whose demand is at most their x. It takes
+    O(n log n): one sweep of the level over the points where a queue begins to be filled (u / w) and where it reaches
+    its demand ((u + H d) / w).
     """
     n = len(used)
     if not 0 < horizon_s < math.inf:
-        # H = 0: one after the other by u / w; infinite H: by d / w under a common level of x / w.
+        # H = 0: fill one queue after the other by u / w. Infinite H: ignore u, and raise a common level of x / w.
         keys = [(u if horizon_s == 0 else d) / w for u, d, w in zip(used, demands, entitlements, strict=True)]
         left, weight = amount, math.fsum(entitlements)
         enough = [False] * n
@@ -96,7 +106,7 @@ def satisfied(
     points = begin + full
     enough = [False] * n
     level, slope, filled, pool = min(points), 0.0, 0.0, amount * horizon_s
-    # At the same level, queues that begin come before queues that have enough: the sort is stable.
+    # The sort is stable: at the same level, the points where queues begin come before those where they are full.
     for point in sorted(range(2 * n), key=points.__getitem__):
         at = points[point]
         filled += slope * (at - level)
@@ -123,12 +133,18 @@ def bounded_fill(
 
     Parameters
     ----------
-    least, most : 0 <= least_i <= most_i, resource units, with sum least <= amount <= sum most.
+    used, entitlements, horizon_s
+        See `water_fill`.
+    least, most : Sequence[float]
+        Bounds, in resource units: 0 <= least_i <= most_i, with sum least <= amount <= sum most.
+    amount : float
+        The amount to divide, in resource units.
 
     Returns
     -------
-    x_i = min(max(least_i, (level w_i - u_i) / H), most_i). H = 0: one after the other by u / w; infinite H: u is
-    ignored.
+    list[float]
+        x_i = min(max(least_i, (level w_i - u_i) / H), most_i). With H = 0, the queues are filled one after the other by
+        u / w; with infinite H, u is ignored.
     """
     n = len(used)
     x = list(least)
@@ -160,10 +176,10 @@ def bounded_fill(
 
 
 class Joining:
-    """The fraction of R (0 to 1) that one more queue would get if it joined some filled queues.
+    """Compute the fraction of R (0 to 1) that one more queue would get if it joined a set of queues.
 
-    It equals the last element of ``water_fill([*used, u], [*entitlements, w], ...) / capacity``, in O(log n) for each
-    joiner after O(n log n).
+    The result of `part` equals the last element of ``water_fill([*used, u], [*entitlements, w], ...) / capacity``. It
+    takes O(log n) after a preparation of O(n log n).
     """
 
     def __init__(self, used: Sequence[float], entitlements: Sequence[float], capacity: float, horizon_s: float) -> None:
@@ -173,8 +189,8 @@ class Joining:
         order = sorted((u / w, w) for u, w in zip(used, entitlements, strict=True))
         self._lowest = order[0][0]
         self._pool = capacity * horizon_s
-        #: Keys above the lowest, ascending; the amount needed to lift all below each key to it; sums of weights and of
-        #: weight x key of those before it.
+        #: Keys relative to the lowest, ascending; for each key, the amount that lifts all lower queues to it, and the
+        #: sums of weight and of weight x key over the queues before it.
         self._keys: list[float] = []
         self._cost: list[float] = []
         self._weights: list[float] = []
@@ -196,11 +212,11 @@ class Joining:
             return water_fill(*with_it, self._capacity, self._horizon_s)[-1] / self._capacity
         own = used / entitlement - self._lowest
         pool = self._pool
-        # The number of queues below the level: those whose key is reached with less than the pool, including the
-        # joiner.
+        # Count the queues below the level: the ones whose key is reached with less than the pool if the joiner is
+        # filled, too.
         keys, cost = self._keys, self._cost
         below, high = 0, len(keys)
-        while below < high:  # `bisect_left`, without a call for each look
+        while below < high:  # `bisect_left` with the key computed inline, which is faster
             middle = (below + high) // 2
             above = keys[middle] - own
             if cost[middle] + (entitlement * above if above > 0.0 else 0.0) >= pool:

@@ -23,10 +23,10 @@ from harness.policies.tree import Tree
 class Hltrf(LongTermPolicy):
     """As ``naive-hltrf``, but a demanding leaf that has waited T_wait is served first.
 
-    In the scheduler and on paper that is the leaf with the smallest accumulated / weight that its limits let grow
-    (Algorithm 2, with >=: the strict > of the paper misses Theorem 1). From outside ``affinity`` mixes the weights of
-    ``ltrf`` and ``naive-hltrf``. Every demanding leaf is watched, the debtor included, and the path of one that has
-    waited T_wait is lifted until it has been served (docs/decisions/weights.md).
+    In the scheduler and on paper, only the demanding leaf with the smallest accumulated / weight whose limits allow
+    another container is served first (Algorithm 2, with >=, because Theorem 1 does not hold with the paper's >). From
+    outside, ``affinity`` interpolates between the weights of ``ltrf`` and ``naive-hltrf``, and the path of any
+    demanding leaf that has waited T_wait is raised until the leaf has been served (docs/decisions/weights.md).
     """
 
     name = "hltrf"
@@ -36,12 +36,12 @@ class Hltrf(LongTermPolicy):
 
     def affinity(self) -> float:
         """Return the configured affinity; 0 for T_wait = 0."""
-        # Theorem 1: with T_wait = 0 every allocation is LTRF's, so from outside the leaves are filled flat.
+        # Theorem 1: with T_wait = 0 every allocation is LTRF's, so all leaves are filled together.
         return 0.0 if self.settings.t_wait == 0 else self.settings.affinity
 
     @property
     def replans(self) -> bool:
-        """Whether T_wait follows the measured task lengths, so that the plan is recomputed now and then."""
+        """Whether T_wait follows the measured task lengths, so that the plan is recomputed periodically."""
         return self.settings.t_wait == "auto"
 
     def t_wait_s(self, snapshot: Snapshot) -> float | None:
@@ -52,7 +52,7 @@ class Hltrf(LongTermPolicy):
         return float(t_wait)
 
     def lifts_weights(self) -> bool:
-        """Whether a starved leaf is lifted by the weights on its path."""
+        """Whether a starved leaf is served by raising the weights on its path."""
         return self.settings.lift == "weight"
 
     def _min_shares(
@@ -61,9 +61,9 @@ class Hltrf(LongTermPolicy):
         """Return a minimum share for every queue on the path of a starved leaf: its allocation plus some containers.
 
         Algorithm 2's starved leaf (the demanding leaf with the smallest accumulated / weight) gets as many containers
-        as it would hold inside: N_task = T_avg / T_wait (eq. 7). Other leaves get one; a leaf gets more if AMs may use
-        the containers up. No minimum exceeds the queue's maximum share, because the scheduler would raise the maximum
-        to it.
+        as it would hold inside: N_task = T_avg / T_wait (eq. 7). Other leaves get one. A leaf gets more if AMs may
+        occupy these containers. No minimum exceeds the queue's maximum share, because the scheduler would raise the
+        maximum to it.
         """
         if self.settings.lift != "min_share" or not late:
             return {}
@@ -79,8 +79,8 @@ class Hltrf(LongTermPolicy):
         for leaf in late:
             size = next_container(queues[leaf], capacity)
             held = queues[leaf].allocated.memory_mb // size.memory_mb
-            # Half of a fair share may be AMs (Hadoop's default), and a queue without containers begins with one. A leaf
-            # that was lifted in vain has only AMs to start, and as many running as its share allows.
+            # AMs may take half of a fair share (Hadoop's default), and a queue without containers starts with an AM. If
+            # a leaf is still starved after its minimum share was raised, only AMs are pending, and no further AM fits.
             count = 1 if held else 2
             if waited_s(snapshot, tree, leaf) >= 2 * (t_wait_s + snapshot.period_s):
                 count = held + 2

@@ -1,4 +1,4 @@
-"""The maximum share of a queue. A written minimum share must not raise an administrator's maximum.
+"""The maximum share of a queue, which a written minimum share must not raise.
 
 Hadoop's FSQueue.getMaxShare is the larger of a queue's maximum and its minimum share, in each resource.
 """
@@ -13,9 +13,9 @@ SMALLEST_MB = 1024
 
 
 def limit_of(queue: QueueView, capacity: Resource) -> Resource:
-    """Return the queue's maximum share, at least its minimum share; UNBOUNDED in a resource that it may hold entirely.
+    """Return the queue's maximum share, at least its minimum share; UNBOUNDED in a resource without a limit.
 
-    A ResourceManager caps the shown maxima at the cluster's size, so a maximum of that size is no limit.
+    A ResourceManager caps the shown maxima at the cluster's size, so a maximum of that size means no limit.
     """
     most, least = queue.max_share, queue.min_share
     if most.memory_mb >= capacity.memory_mb and most.vcores >= capacity.vcores:

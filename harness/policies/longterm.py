@@ -1,4 +1,4 @@
-"""Shared by ``ltrf``, ``naive-hltrf`` and ``hltrf``: settings, horizon, T_wait, weights from outside.
+"""Base of ``ltrf``, ``naive-hltrf`` and ``hltrf``: settings, horizon, T_wait, weights from outside.
 
 Each policy's own rule is in its own file. Sources: LTYARN sections 5-6 (Algorithms 1 and 2, eq. 7), tang-thesis 5.5.
 """
@@ -48,9 +48,9 @@ from harness.policies.weights import (
 
 #: The horizon from outside, in mean task lengths (docs/decisions/horizon.md).
 HORIZON_TASKS = 4.0
-#: The assumed mean task length until a task has ended, seconds: LTYARN's Fig. 11a has 23.6 s.
+#: The assumed mean task length until a task has ended, seconds (LTYARN's Fig. 11a shows 23.6 s).
 TASK_S_AT_FIRST = 20.0
-#: Larger means (30 years) are ignored as invalid.
+#: Larger mean task lengths are ignored as invalid, seconds (30 years).
 LONGEST_TASK_S = 1e9
 
 
@@ -117,7 +117,7 @@ class LongTermSettings:
 
 @dataclass(frozen=True, slots=True)
 class HierarchicalSettings(LongTermSettings):
-    """Settings of ``hltrf`` besides."""
+    """Settings of ``hltrf``: those of every long-term policy, and its own."""
 
     t_wait: float | str = number(
         10.0, at_least=0, infinite=True, words=("auto",), doc="T_wait of Algorithm 2; auto: T_avg / n_task (eq. 7)"
@@ -133,32 +133,32 @@ class HierarchicalSettings(LongTermSettings):
 
 
 class LongTermPolicy(Policy):
-    """Base class of the long-term policies: subclasses define flat or by levels, affinity and T_wait."""
+    """Base class of the long-term policies. Subclasses define the affinity and T_wait."""
 
     Settings: ClassVar[type] = LongTermSettings
     settings: LongTermSettings
     gives_back: ClassVar[bool] = True
-    #: Whether `weigh` may be used. Each class declares this for itself, because a subclass may plan differently.
+    #: Whether `weigh` may be used. Each class declares this itself, because a subclass may plan differently.
     weighs: ClassVar[bool] = False
-    #: The order of the last result: it changes only with T_wait.
+    #: The order of the last plan, kept because it changes only with T_wait.
     _order: Order | None = None
-    #: For the last figures: shape, capacity, the compiled call and its constant arguments.
+    #: Cache of `weigh`: shape and capacity of the last figures, the compiled function and its constant arguments.
     _weighing: tuple[Any, ...] = (None, None)
 
     @abstractmethod
     def affinity(self) -> float:
-        """The affinity from outside: 0 flat, 1 level by level."""
+        """The affinity: 0 fills all leaves together, 1 fills level by level."""
 
     def t_wait_s(self, snapshot: Snapshot) -> float | None:
         """T_wait in seconds; None: no leaf counts as starved."""
         return None
 
     def lifts_weights(self) -> bool:
-        """Whether a starved leaf is lifted by its path's weights."""
+        """Whether a starved leaf is served by raising the weights on its path."""
         return True
 
     def dues_are_flat(self) -> bool:
-        """Whether leaves' entitlements are computed without the tree."""
+        """Whether the leaves' dues are computed from their own weights, regardless of the tree."""
         return self.ignores_tree and self.settings.shares == "leaves"
 
     def check_outside(self) -> None:
@@ -194,14 +194,14 @@ class LongTermPolicy(Policy):
         )
 
     def horizon_s(self, snapshot: Snapshot) -> float:
-        """Return H from outside, seconds."""
+        """Return the horizon H that is used from outside, seconds."""
         given = self.settings.horizon_s
         if given != "auto":
             return float(given)
         return max(HORIZON_TASKS * mean_task_s(snapshot), snapshot.period_s)
 
     def plan(self, snapshot: Snapshot, ledger: LedgerView) -> Plan:
-        """Return the order by accumulated usage, and weights for a scheduler outside."""
+        """Return an order by accumulated resources (inside), and the weights (from outside)."""
         affinity = self.affinity()
         given = self.settings.horizon_s
         t_wait = self.t_wait_s(snapshot)
@@ -243,7 +243,7 @@ class LongTermPolicy(Policy):
         )
 
     def weigh(self, figures: Figures, columns: Any, before: Any, period_s: float) -> Any:
-        """Compute the weights by compiled code from arrays of figures; None where `plan` has to."""
+        """Compute the weights with compiled code from arrays; None if `plan` has to be called."""
         known = self._weighing
         if known[0] is not figures.shape or known[1] is not figures.capacity:
             known = self._weighing = figures.shape, figures.capacity, *self._prepared(figures)
@@ -252,7 +252,7 @@ class LongTermPolicy(Policy):
         _, _, (call, integers, reals, found), fixed, t_wait_s = known
         since_ms = -math.inf
         if t_wait_s is not None:
-            # Compared as in `starved`, within a millisecond.
+            # The same comparison as in `starved`, rounded to milliseconds.
             since_ms = (figures.time_s - (t_wait_s - min(period_s, t_wait_s) / 2)) * 1000.0 + 1.0
         code = call(
             integers,
@@ -285,7 +285,7 @@ class LongTermPolicy(Policy):
         return made, fixed, None if t_wait == math.inf else float(t_wait)
 
     def _shares(self, tree: Tree, snapshot: Snapshot, ledger: LedgerView, basis: Basis, affinity: float) -> list[float]:
-        """Return each queue's share of its parent's, from outside."""
+        """Return each queue's fraction of its parent's share, for the weights from outside."""
         return long_term_shares(tree, basis, affinity)
 
     def _lift(self, tree: Tree, snapshot: Snapshot, weights: list[float], late: list[int]) -> None:
@@ -304,10 +304,10 @@ class LongTermPolicy(Policy):
 
 
 def parts_over_horizon(order: Order, snapshot: Snapshot, ledger: LedgerView) -> Mapping[str, float]:
-    """Return queue path -> its share, for an order with a horizon that the scheduler evaluates (flat: parents have 0).
+    """Return queue path -> its share, for an order with a horizon inside the scheduler (flat: parents have 0).
 
-    The asking queue with the smallest allocation / share gets the next container, below each parent or, flat, among all
-    leaves. From outside the same shares are written as rounded weights.
+    The queue with demand and the smallest allocation / share gets the next container, among siblings or, with a flat
+    order, among all leaves. From outside, the same shares are written as rounded weights.
     """
     tree = entitled_tree(snapshot, order.ledger.shares)
     basis = basis_of(tree, snapshot, used_by_queue(tree, ledger), order.ledger.resource, order.horizon_s)
@@ -316,7 +316,7 @@ def parts_over_horizon(order: Order, snapshot: Snapshot, ledger: LedgerView) -> 
 
 
 def used_by_queue(tree: Tree, ledger: LedgerView) -> list[float]:
-    """Return u of every queue in the tree's order, from the ledger; a parent's is the sum of its leaves'."""
+    """Return the accumulated resources u of every queue in the tree's order; for a parent, the sum of its leaves'."""
     counted, names = ledger.counted(), tree.names
     used = [0.0] * len(names)
     for q in tree.leaves:
@@ -332,7 +332,7 @@ def capacity_of(snapshot: Snapshot, resource: str) -> float:
 
 
 def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float], list[bool]]:
-    """Return each queue's demand in the ledger's unit, and whether it wants more than it holds."""
+    """Return each queue's demand in units of the resource, and whether it demands more than it holds."""
     if isinstance(snapshot.queues, LateViews) and resource != "dominant":
         held, pending = (MB, PENDING_MB) if resource == "memory" else (VC, PENDING_VC)
         rows = snapshot.queues.rows
@@ -344,12 +344,12 @@ def demands(tree: Tree, snapshot: Snapshot, resource: str) -> tuple[list[float],
 
 
 def basis_of(tree: Tree, snapshot: Snapshot, used: Sequence[float], resource: str, horizon_s: float) -> Basis:
-    """Return the input of a filling: what queues have used and what they want now."""
+    """Return the input of a water-filling for a snapshot (see `harness.policies.weights.Basis`)."""
     return Basis(used, capacity_of(snapshot, resource), horizon_s, *demands(tree, snapshot, resource))
 
 
 def mean_task_s(snapshot: Snapshot) -> float:
-    """Return T_avg of LTYARN eq. (7) over the cluster: the mean of the leaves' means (TASK_S_AT_FIRST before any)."""
+    """Return T_avg of LTYARN eq. (7): the mean of the leaves' mean task lengths; TASK_S_AT_FIRST if none is known."""
     queues = snapshot.queues
     if isinstance(queues, LateViews):
         leaves = zip(queues.rows, queues.shape[1], strict=True)
@@ -366,9 +366,9 @@ def is_demanding(queue: QueueView) -> bool:
 
 
 def waited_s(snapshot: Snapshot, tree: Tree, leaf: int) -> float:
-    """Return seconds since a leaf's last container or the begin of its backlog, whichever is later.
+    """Return the seconds since a leaf got its last container or its backlog began, whichever is later.
 
-    0 if it wants nothing.
+    0 if the leaf has no pending requests.
     """
     return _waited_s(snapshot.queues[tree.names[leaf]], snapshot.time_s)
 
@@ -383,24 +383,24 @@ def _waited_s(queue: QueueView, now_s: float) -> float:
 
 
 def _begins_ms(row: list[int]) -> float:
-    """Return, like `_waited_s` but from a simulation's figures, since when a leaf waits (infinite: it does not)."""
+    """Return the time since which a leaf waits, ms, from its row of a simulation's figures (inf: it does not wait)."""
     if row[BACKLOG] < 0:
         return row[LAST_START] if row[PENDING_N] > 0 and row[LAST_START] >= 0 else math.inf
     return max(row[BACKLOG], row[LAST_START])
 
 
 def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
-    """Return demanding leaves that have waited T_wait (LTYARN Algorithm 2, with >=), as seen by an outside controller.
+    """Return the demanding leaves that have waited T_wait (LTYARN Algorithm 2, with >=), for a controller from outside.
 
-    The controller acts only at ticks. Because it acts up to half a period early (at most half of T_wait), a leaf is
-    served every T_wait on average, as inside, and no later than at the tick after T_wait.
+    The controller acts only at ticks. It acts up to half a period early (at most half of T_wait), so that a leaf is
+    served every T_wait on average, as inside, and at the latest at the tick after T_wait.
     """
     t_wait_s -= min(snapshot.period_s, t_wait_s) / 2
     queues, names, now_s = snapshot.queues, tree.names, snapshot.time_s
     leaves: Sequence[int] = tree.leaves
     if isinstance(queues, LateViews):
-        # Leaves that may have waited that long by the figures, within a millisecond: usually none, and no view is
-        # built.
+        # Select the leaves by their figures first, rounded to milliseconds. Usually there is none, and no view is
+        # created.
         since_ms, rows = (now_s - t_wait_s) * 1000.0 + 1.0, queues.rows
         leaves = [q for q in leaves if _begins_ms(rows[q]) <= since_ms]
     found = []
@@ -408,7 +408,7 @@ def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
         queue = queues[names[q]]
         last_s = queue.last_start_s
         if last_s is not None and now_s - last_s < t_wait_s:
-            continue  # it has waited at most since then
+            continue  # the upper bound of its waiting time is below T_wait
         waited_s = _waited_s(queue, now_s)
         if waited_s >= t_wait_s and waited_s > 0 and may_grow(tree, snapshot, q):
             found.append(q)
@@ -416,12 +416,12 @@ def starved(tree: Tree, snapshot: Snapshot, t_wait_s: float) -> list[int]:
 
 
 def may_grow(tree: Tree, snapshot: Snapshot, leaf: int) -> bool:
-    """Return whether the maximum shares allow a leaf one more container; if not, it does not count as waiting.
+    """Return whether the maximum shares allow a leaf one more container; otherwise it does not count as waiting.
 
-    Allocations of siblings below the same ancestor's maximum are ignored, because the leaf waits for these.
+    Allocations of other queues below the same ancestor are ignored, because the leaf waits for their containers.
     """
     queue = snapshot.queues[tree.names[leaf]]
-    # A ResourceManager caps a queue's demand at its maximum share, but not the number of containers that it waits for.
+    # A ResourceManager caps a queue's demand at its maximum share, but not the number of its pending containers.
     held, capacity = queue.allocated, snapshot.capacity
     if queue.pending_containers > 0 and queue.demand == held:
         return False
@@ -436,7 +436,7 @@ def may_grow(tree: Tree, snapshot: Snapshot, leaf: int) -> bool:
 
 
 def next_container(queue: QueueView, capacity: Resource) -> Resource:
-    """Return the mean size of the containers that a leaf waits for (1 GiB, 1 vcore if the snapshot has no size)."""
+    """Return the mean size of a leaf's pending containers (1 GiB and 1 vcore if the snapshot does not show it)."""
     if queue.pending_containers <= 0:
         return Resource(SMALLEST_MB, 1)
     count, demand, held = queue.pending_containers, queue.demand, queue.allocated

@@ -1,4 +1,4 @@
-"""``ltrf``: long-term resource fairness (LTYARN Algorithm 1). Compares all leaves, regardless of the tree."""
+"""``ltrf``: long-term resource fairness (LTYARN Algorithm 1), which compares all leaves regardless of the tree."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from harness.policies.reserve import reserve_shares
 from harness.policies.tree import Tree
 from harness.policies.weights import Basis, long_term_shares
 
-#: ``reserve_s=auto``: one mean task length, which is about how long a burst waits for others' containers, plus four
-#: periods, because dues are known only from polls and a weight stays until the next tick; at most this many task
-#: lengths.
+#: The reserve for ``reserve_s=auto`` is one mean task length, which is about the time that a burst waits for others'
+#: containers, plus `RESERVE_PERIODS` periods, because dues are known only from polls and weights change only at ticks.
+#: It is at most `RESERVE_TASKS` mean task lengths.
 RESERVE_PERIODS, RESERVE_TASKS = 4.0, 4.0
 #: Time to fill the reserve, in mean task lengths. If it is filled faster, the delayed queues lose more at the start.
 REFILL_TASKS = 1.5
-#: If the period is longer than this many task lengths, a stage ends before its weight is changed, so there is no
-#: reserve.
+#: If the period is longer than this many mean task lengths, there is no reserve, because a stage of tasks ends before
+#: the weight can follow.
 LONGEST_PERIOD_TASKS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class LtrfSettings(LongTermSettings):
-    """Settings of ``ltrf`` besides."""
+    """Settings of ``ltrf``: those of every long-term policy, and its own."""
 
     reserve_s: float | str = number(
         0.0,
@@ -43,8 +43,8 @@ class LtrfSettings(LongTermSettings):
 class Ltrf(LongTermPolicy):
     """The demanding leaf with the smallest accumulated / weight gets the next container; the tree is ignored.
 
-    From outside: water-filling over a horizon (docs/decisions/horizon.md), leaf against leaf. A group's weight is the
-    sum of its leaves'.
+    From outside, the weights are the result of water-filling over a horizon among all leaves
+    (docs/decisions/horizon.md). A parent's weight is the sum of its leaves'.
     """
 
     name = "ltrf"
@@ -62,7 +62,7 @@ class Ltrf(LongTermPolicy):
         return () if self.settings.reserve_s != 0 else super()._prepared(figures)
 
     def ledger_settings(self) -> LedgerSettings:
-        """Return the base's settings; with a reserve the ledger also counts dues."""
+        """Return the ledger settings of the base class; with a reserve, the ledger also counts dues."""
         base = super().ledger_settings()
         if self.settings.reserve_s == 0:
             return base

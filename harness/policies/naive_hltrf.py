@@ -8,7 +8,8 @@ from harness.policies.longterm import LongTermPolicy
 class NaiveHltrf(LongTermPolicy):
     """From the root down, the demanding child whose subtree has the smallest accumulated / weight.
 
-    From outside: water-filling over a horizon (docs/decisions/horizon.md), level by level.
+    From outside, the weights are the result of water-filling over a horizon, level by level
+    (docs/decisions/horizon.md).
     """
 
     name = "naive-hltrf"

@@ -48,7 +48,7 @@ def policy_names() -> list[str]:
 
 
 def policy_class(name: str) -> type[Policy]:
-    """Return the class of a name. Raises CallError for an unknown name, InputError for an unusable file."""
+    """Return the policy class of a name. Raises CallError for an unknown name, InputError for an unusable file."""
     if name in POLICIES:
         module, attribute = POLICIES[name].split(":")
         found: type[Policy] = getattr(importlib.import_module(module), attribute)
@@ -76,7 +76,7 @@ def stock_scheduler(name: str) -> str | None:
 
 
 def has_detail_figure(name: str) -> bool:
-    """Return whether pages show the first minutes of a run under a policy; False for a policy that is not known."""
+    """Return `Policy.detail_figure` of a policy's own class; False for an unknown policy."""
     try:
         return bool(vars(policy_class(name)).get("detail_figure"))
     except YarnfairError:
@@ -91,7 +91,7 @@ def installed_policy(name: str) -> str | None:
 
 
 def about(name: str) -> str:
-    """Return a policy's description: the first sentence of its class' docstring, without code marks."""
+    """Return a policy's description: the first sentence of its class's docstring, without backquotes."""
     return first_sentence((policy_class(name).__doc__ or "").replace("``", ""))
 
 

@@ -1,10 +1,9 @@
-"""A reserve for queues with intermittent demand: dues take precedence over debts. Pure arithmetic.
+"""A reserve for queues with intermittent demand, for which dues take precedence over debts. Pure arithmetic.
 
-Long-term fairness considers what a queue has used. Whether it *loses* by sharing (LTYARN eq. 3) depends on its due
-while it asked, the integral of min(d_i, S_i). A queue with pauses loses at each new burst, because others' containers
-have to end first, unless it has got more than its due before. This surplus is its reserve: by default one mean task
-length of its share, which is about the longest wait for containers. docs/decisions/horizon.md has the law and the
-alternatives.
+Long-term fairness compares the usage of queues. Whether a queue *loses* by sharing (LTYARN eq. 3) depends on its due,
+the integral of min(d_i, S_i). A queue with pauses loses at each new burst, because others' containers have to end
+first, unless it had more than its due before. This surplus is its reserve. docs/decisions/horizon.md describes the rule
+and the alternatives.
 """
 
 from __future__ import annotations
@@ -16,36 +15,42 @@ from harness.policies.filling import Joining, bounded_fill
 from harness.policies.tree import Tree
 from harness.policies.weights import MOST_FOR_IDLE, Basis, flat_shares, parts_of_fill
 
-#: A queue with a demand of less than this many times its share will pause before a longer backlog is half done: with
-#: tasks of one mean length it ends within this many task lengths. Equals HORIZON_TASKS.
+#: A queue whose demand is less than this many times its share is expected to pause soon: with tasks of the mean length,
+#: its backlog ends within this many task lengths. Equals HORIZON_TASKS.
 PAUSES_WITHIN = 4.0
 
-#: A queue that is filled with its whole demand except this fraction has enough (rounding).
+#: A queue counts as satisfied if it gets its whole demand except this fraction (a rounding error).
 ALL_OF_IT = 1e-9
 
 
 def reserve_shares(
     tree: Tree, basis: Basis, surplus: Sequence[float], reserve_s: float, refill_s: float
 ) -> list[float]:
-    """Return fractions of the parent's for flat long-term fairness with a reserve (NaN as in `flat_shares`).
+    """Return each queue's fraction of its parent's share for flat long-term fairness with a reserve.
 
-    Waiting leaves are filled in three steps, each with what the earlier ones leave:
+    Waiting leaves are filled in three steps, each with the amount that the earlier steps leave:
 
-    1. due: a leaf whose surplus is below what it needs gets its share, or what it asks for;
-    2. reserve: the leaf that will pause first (smallest demand / share) is filled up within ``refill_s``;
-    3. the rest by the law over the horizon, with what the first two steps gave as lower bounds.
+    1. due: a leaf whose surplus is below its needed reserve gets its share, or its demand if that is less;
+    2. reserve: the leaf that will pause first (smallest demand / share) gets its missing reserve within ``refill_s``;
+    3. the rest is water-filled over the horizon, with the amounts of the first two steps as lower bounds.
 
-    A leaf with a long backlog needs no reserve, because it holds its share without a pause. A leaf that wants no more
-    than it holds gets a weight for its next burst: the law's ratio, and at least that of its missing due. So does a
-    leaf that wants more and is filled completely: its weight stays until the next tick, and a weight for the last tasks
-    of a stage would let the next stage wait for a period.
+    A leaf with a long backlog needs no reserve, because it holds its share without a pause. A leaf without pending
+    requests gets a weight for its next burst: its fraction by water-filling, and at least that of its missing due. The
+    same holds for a leaf whose demand is satisfied completely, because its weight stays until the next tick, when the
+    next stage of its tasks may be waiting. As in `flat_shares`, NaN means that the share is arbitrary.
 
     Parameters
     ----------
-    basis : input of the filling, with demands.
-    surplus : for every leaf, what it got beyond its due (negative: less), resource-seconds.
-    reserve_s : reserve, in seconds of the leaf's own share.
-    refill_s : time to fill the reserve, seconds, above 0.
+    tree : Tree
+        The queues.
+    basis : Basis
+        Input of the filling, with demands.
+    surplus : Sequence[float]
+        Each leaf's usage minus its due, resource-seconds.
+    reserve_s : float
+        Reserve, in seconds of the leaf's own share.
+    refill_s : float
+        Time to fill the reserve, seconds, above 0.
     """
     used, capacity, horizon_s, demand, waiting = basis
     assert demand is not None
@@ -95,7 +100,7 @@ def _claims(
     left: float,
     refill_s: float,
 ) -> list[float]:
-    """Return the waiting leaves' lower bounds from steps 1 and 2; their sum is at most ``left``."""
+    """Return the waiting leaves' lower bounds from steps 1 and 2 of `reserve_shares`; their sum is at most ``left``."""
     claims = {q: min(demand[q], share[q]) if missing[q] > 0 else 0.0 for q in short}
     total = left_fold_sum(claims.values())
     if total > left:

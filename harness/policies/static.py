@@ -28,10 +28,11 @@ class Static(Policy):
 
     Level by level in a tree, inside and from outside.
 
-    The cluster is divided without remainder: memory and vcores to whole units by largest remainder, ties by name. A
-    queue that is due anything may hold one small container (1 vcore and 1 GiB, less where the cluster has less memory
-    to a vcore), even if the shares then sum to more than the cluster: the ResourceManager refuses every application of
-    a queue whose maximum share is 0. None is above the administrator's. Without nodes there are no maximum shares.
+    The cluster's memory and vcores are divided completely into whole units by the largest remainder method; ties are
+    broken by name. A queue with a share above 0 may hold at least one small container (1 vcore and 1 GiB, or less if
+    the cluster has less memory per vcore), because the ResourceManager refuses every application of a queue whose
+    maximum share is 0. The sum may then exceed the cluster. No maximum share is above the administrator's. Without
+    nodes there are no maximum shares.
     """
 
     name = "static"
@@ -62,7 +63,7 @@ class Static(Policy):
 def _smallest(capacity: Resource) -> Resource:
     """Return one vcore with Hadoop's smallest container memory, or the cluster's memory per vcore if that is less.
 
-    On paper, where a unit is a MiB and a vcore, there is no minimum: a queue with a small due may get nothing.
+    On paper, where a unit is a MiB and a vcore, there is no minimum: a queue with a small share may get nothing.
     """
     if capacity.memory_mb <= capacity.vcores:
         return ZERO
@@ -70,9 +71,9 @@ def _smallest(capacity: Resource) -> Resource:
 
 
 def largest_remainder(total: int, shares: Sequence[float]) -> list[int]:
-    """Divide `total` into whole units in proportion to the shares: floors, then one each by largest remainder.
+    """Divide `total` into whole units in proportion to the shares by the largest remainder method.
 
-    Ties go to the earlier. Works on floats and, exactly, on fractions.
+    Ties go to the queue that comes first. The result is exact for fractions.
     """
     scale = sum(shares)
     if not shares or scale <= 0:

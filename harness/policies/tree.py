@@ -1,4 +1,4 @@
-"""The queue tree's shape in index form, for policies that traverse it at every tick. Contains no changing values."""
+"""The queue tree's shape in index form, for policies that traverse it at every tick."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Tree:
     index: Mapping[str, int]
     #: Leaf and its own weight.
     weights: tuple[tuple[str, float], ...]
-    #: The same as arrays, created on demand (`harness.policies.weights`).
+    #: The tree as arrays for compiled code, created on demand (`harness.policies.weights`).
     arrays: list[Any] = field(default_factory=list, compare=False, repr=False)
 
     def path(self, queue: int) -> list[int]:
@@ -45,7 +45,7 @@ class Tree:
         return found
 
     def sum_up(self, leaf_values: list[float]) -> list[float]:
-        """Convert values of leaves (others 0) to values of all queues; a parent's is the sum of its leaves'."""
+        """Convert values of leaves (0 for parents) to values of all queues; a parent gets the sum of its leaves'."""
         total = list(leaf_values)
         parent = self.parent
         for queue in range(len(total) - 1, 0, -1):
@@ -69,7 +69,7 @@ def tree_of(snapshot: Snapshot) -> Tree:
 
 
 def _tree_by(shape: tuple[Any, ...]) -> Tree:
-    # Usually the same as at the last tick: comparing is cheaper than hashing.
+    # The shape is usually the same as at the last tick, and a comparison takes less time than hashing.
     if not _last or _last[0] != shape:
         _last[:] = shape, _build(*shape)
     tree: Tree = _last[1]
@@ -78,15 +78,15 @@ def _tree_by(shape: tuple[Any, ...]) -> Tree:
 
 #: The shape, its tree, and the tree with entitlements level by level once requested.
 _last: list[Any] = []
-#: The last snapshot: the accounts and the plan of one tick use the same.
+#: The last snapshot, kept because the accounts and the plan of one tick use the same one.
 _seen: list[Snapshot] = []
 
 
 def entitled_tree(snapshot: Snapshot, shares: str) -> Tree:
     """Return the tree with entitlements w_i of eq. (2) as ``shares`` selects (see `harness.model.plan.LedgerSettings`).
 
-    With ``levels`` every queue's entitlement is its fraction of the cluster level by level: siblings have the ratio of
-    their weights, and leaves anywhere in the tree the ratio of their dues.
+    With ``levels``, every queue's entitlement is its fraction of the cluster level by level. The entitlements of
+    siblings are then in the ratio of their weights, and those of all leaves in the ratio of their dues.
     """
     return _entitled(tree_of(snapshot), shares)
 
@@ -107,7 +107,7 @@ def _entitled(tree: Tree, shares: str) -> Tree:
 
 
 def leaf_weights(snapshot: Snapshot, shares: str) -> tuple[tuple[str, float], ...]:
-    """Return (leaf, w_i of eq. (2)) of all leaves, as ``shares`` selects."""
+    """Return (leaf, w_i of eq. (2)) of all leaves, as ``shares`` selects (`entitled_tree`)."""
     tree = tree_of(snapshot)
     return tuple([(tree.names[q], tree.share[q]) for q in tree.leaves]) if shares == "levels" else tree.weights
 
@@ -134,7 +134,7 @@ def _build(names: tuple[str, ...], rows: tuple[tuple[str | None, bool, float], .
         total = left_fold_sum(entitlement[child] for child in siblings)
         for child in siblings:
             share[child] = share[parent[child]] * (entitlement[child] / total if total > 0 else 1 / len(siblings))
-    # A queue without children is a leaf only if the snapshot says so: an empty parent holds nothing.
+    # A queue without children is not necessarily a leaf: it may be an empty parent.
     leaves = tuple(own for own, row in enumerate(rows) if row[1] and parent[own] >= 0)
     leaf_total = left_fold_sum(entitlement[leaf] for leaf in leaves)
     flat: list[float] = [0] * len(names)

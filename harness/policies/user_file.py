@@ -1,4 +1,4 @@
-"""Loads one object of a user's Python file, as `--policy` and orderings name it. The caller checks its type."""
+"""Load one object from a user's Python file (``FILE.py:NAME`` in `--policy` and orderings)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from harness.base.errors import InputError, YarnfairError
 from harness.base.quick import collect_at_the_end
 
-#: The imported files: Python's name (absolute) -> the user's name.
+#: The imported files: absolute path -> the path as the user wrote it.
 _IMPORTED: dict[str, str] = {}
 #: The modules that such files imported from their folder, by folder.
 _BESIDE: dict[str, set[str]] = {}
@@ -34,7 +34,7 @@ def from_user_file(path: Path, attribute: str, *, what: str, hint: str) -> Any:
     try:
         with _modules_beside(path.resolve().parent):
             spec.loader.exec_module(module)
-    except Exception as error:  # an exception of a user's file is the user's error: no traceback of ours
+    except Exception as error:  # report the user's error without a traceback of this program
         del sys.modules[module_name]
         raise InputError(f"does not import: {type(error).__name__}: {error}", where=str(path)) from error
     _IMPORTED[str(spec.origin)] = str(path)
@@ -47,8 +47,8 @@ def from_user_file(path: Path, attribute: str, *, what: str, hint: str) -> Any:
 def _modules_beside(folder: Path) -> Iterator[None]:
     """Make modules in a file's folder importable by their names, during the file's import and afterwards.
 
-    Python's own and installed modules come first. Two folders may each have a module of the same name: each file gets
-    its own at the top of the file (an import within a function finds that of the last file).
+    Python's own and installed modules come first. If two folders have modules of the same name, imports at the top of a
+    file find the module of its own folder; an import within a function finds that of the last loaded file.
     """
     for other, names in _BESIDE.items():
         if other != str(folder):
@@ -77,12 +77,12 @@ def defined_at(cls: type, method: str) -> str:
     Parameters
     ----------
     cls
-        The class of a policy. Its file is written as the user named it.
+        The class of a policy. Its file is shown as the user wrote it.
     method
-        A method, inherited or its own.
+        The name of a method that the class defines or inherits.
     """
     code = getattr(getattr(cls, method, None), "__code__", None)
-    # It is inherited from a file of this product, so the user's own file is the one to change.
+    # The method may be inherited from a file of this product; then the user has to change the user's own file.
     file, line = (code.co_filename, code.co_firstlineno) if code is not None else ("", 0)
     own = getattr(sys.modules.get(cls.__module__), "__file__", None)
     if own is not None and file != own:
@@ -95,7 +95,7 @@ def defined_at(cls: type, method: str) -> str:
 
 @contextmanager
 def users_mistakes() -> Iterator[None]:
-    """Convert exceptions of a user's file during its work to InputError with file and line, without traceback."""
+    """Convert exceptions raised in a user's file to InputError with file and line, without a traceback."""
     try:
         yield
     except YarnfairError:

@@ -17,7 +17,7 @@ from harness.base.errors import InputError
 #: One value per resource, in the order of the scenario.
 Vector = tuple[Fraction, ...]
 
-#: Limit of steps: a scenario on paper ends with an error instead of computing for hours.
+#: Maximum number of comparisons, after which a scenario ends with an error instead of running for hours.
 MAX_LOOKS = 20_000_000
 
 
@@ -51,9 +51,9 @@ class VectorScenario:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Tasks by user (fractions unless integral), and further results of the policy.
+    """Number of tasks per user (fractions unless integral), and further results of the policy.
 
-    ``theta`` is Theorem 1's bound (None: the policy has none). ``notes``: further values by name, for the answer.
+    ``theta`` is Theorem 1's bound (None: the policy has none). ``notes``: further values by name, for the output.
     """
 
     tasks: tuple[Fraction, ...]
@@ -62,7 +62,7 @@ class Division:
 
 
 class Counter:
-    """Aborts a division that takes too many steps."""
+    """A counter that aborts a division after too many comparisons."""
 
     def __init__(self) -> None:
         self.looks = 0
@@ -86,9 +86,8 @@ def fair_level(directions: Sequence[Vector], weights: Sequence[Fraction], idle: 
 def theorem_1(directions: Sequence[Vector], weights: Sequence[Fraction], rho: Fraction) -> Fraction:
     """Return theta of Theorem 1: the bound of differences of s_i / w_i between users with unlimited tasks.
 
-    It is the largest s'_i / w_i of a user that takes alone what the fairness-oriented stage leaves. The paper sets it
-    to 0 at rho = 1, which is correct if all users demand the bottleneck. If a user does not, the bound is what that
-    user could take of the rest.
+    It is the largest s'_i / w_i that a user reaches by taking all that the fairness-oriented stage leaves. The paper
+    sets it to 0 at rho = 1, which is correct only if all users demand the bottleneck resource.
     """
     left = _left(directions, weights, rho)
     return max(
@@ -109,7 +108,7 @@ def knob_for(directions: Sequence[Vector], weights: Sequence[Fraction], theta: F
         for k in range(len(directions[0]))
     ]
     for b, w in zip(directions, weights, strict=True):
-        # One resource that limits the user is enough.
+        # It is enough that one resource limits the user.
         rho = max(
             rho, min((1 - theta * w * part) / (level * total) for part, total in zip(b, used, strict=True) if part)
         )
@@ -117,7 +116,7 @@ def knob_for(directions: Sequence[Vector], weights: Sequence[Fraction], theta: F
 
 
 def theorem_2(directions: Sequence[Vector], weights: Sequence[Fraction]) -> Fraction:
-    """Return the knob from which on every user has at least its own share (Theorem 2): phi / sum of weights."""
+    """Return the smallest rho with which every user has at least its own share (Theorem 2): phi / sum of weights."""
     return 1 / (fair_level(directions, weights, [Fraction(1)] * len(directions[0])) * sum(weights, Fraction(0)))
 
 
@@ -152,7 +151,7 @@ def utilisation(scenario: VectorScenario, tasks: Sequence[Fraction]) -> Vector:
 
 
 def static_shares(scenario: VectorScenario) -> tuple[Fraction, ...]:
-    """Give every user its own share of every resource, used or not; inactive users count."""
+    """Return each user's number of tasks if every user, active or not, has a fixed share of every resource."""
     total = sum((user.weight for user in scenario.users), Fraction(0))
     found = []
     for user in scenario.users:
@@ -162,9 +161,9 @@ def static_shares(scenario: VectorScenario) -> tuple[Fraction, ...]:
 
 
 def progressive_filling(scenario: VectorScenario) -> tuple[Fraction, ...]:
-    """Weighted DRF of divisible tasks: raise all s_i / w_i together.
+    """Divide by weighted DRF with divisible tasks: raise s_i / w_i of all users together.
 
-    Satisfied users, or users short of a resource, stop.
+    A user stops when it has all its tasks or when a resource that it demands is exhausted.
     """
     m = len(scenario.resources)
     users = scenario.users
@@ -218,7 +217,7 @@ class Filling:
     def __init__(self, scenario: VectorScenario, counts: Sequence[int] | None = None) -> None:
         self.scenario = scenario
         self.users = scenario.users
-        # Integers are ten times faster than fractions: capacities and tasks in units of their common divisor.
+        # Express capacities and tasks as integers, in units of their common divisor: ten times faster than fractions.
         self.unit: list[tuple[int, ...]] = [
             _whole([u.task[k] for u in self.users] + [r]) for k, r in enumerate(scenario.capacity)
         ]
@@ -270,7 +269,7 @@ def _whole(values: Sequence[Fraction]) -> tuple[int, ...]:
 
 
 def to_whole(scenario: VectorScenario, tasks: Sequence[Fraction]) -> Filling:
-    """Round a division of divisible tasks to whole tasks: floors, then half a task and more upwards if it still fits.
+    """Round a division of divisible tasks to whole tasks: down, and then half a task or more up if it still fits.
 
     Users with the finest tasks (smallest dominant share of a task / weight) are rounded up first. This is the rule
     behind the paper's Figures 1 and 3 (91 and 109; 58, 71 and 71). Filling up task by task, lowest s_i / w_i first,
@@ -290,7 +289,7 @@ def fill_lowest_first(filling: Filling) -> None:
     while waiting:
         _, i = heapq.heappop(waiting)
         filling.counter.look(4)
-        # Idle resources only shrink: a task that does not fit now never will.
+        # Idle resources only shrink, so a task that does not fit now never fits.
         if filling.fits(i):
             filling.give(i)
             heapq.heappush(waiting, (filling.level(i), i))

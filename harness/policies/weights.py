@@ -1,7 +1,7 @@
-"""Converts accumulated resources to Fair Scheduler weights: filling by level, flat or mixed; lifting of starved paths.
+"""Convert accumulated resources to Fair Scheduler weights by water-filling; raise the weights of starved leaves' paths.
 
 The queue with the smallest usage / weight gets the next container. Written weights are finite, within [WEIGHT_MIN,
-WEIGHT_MAX] and exact in float32: see docs/decisions/weights.md. The law: docs/decisions/horizon.md.
+WEIGHT_MAX] and exact in float32 (docs/decisions/weights.md). docs/decisions/horizon.md explains the water-filling.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from harness.model.snapshot import Snapshot
 from harness.policies.filling import Joining, satisfied, water_fill
 from harness.policies.tree import Tree
 
-#: Weights have this many binary digits: exact in float32 (24), short as decimals, and a target that moves by less than
-#: 1 in 4,000 is not a new weight.
+#: Number of binary digits of a weight. Such weights are exact in float32 (24 digits) and short as decimals, and small
+#: changes (below 1 in 4,000) do not lead to a new weight.
 WEIGHT_BITS = 12
-#: The sum of weights of a queue's waiting children before floors and lifts: three decades below WEIGHT_MAX, which
-#: leaves room above for idle and lifted queues, and six above WEIGHT_MIN.
+#: Sum of the weights of a queue's waiting children, before limits and lifts are applied. It is a factor of 1e3 below
+#: WEIGHT_MAX, for the weights of idle and lifted queues, and a factor of 1e6 above WEIGHT_MIN.
 LEVEL_SUM = 1000.0
-#: By how many containers beyond its allocation a starved queue is lifted (docs/decisions/weights.md).
+#: A starved queue's weight is raised so that it may get this many more containers (docs/decisions/weights.md).
 LIFT_CONTAINERS = 2
 
-#: With more queues than this, satisfied ones are found in one sweep (`satisfied`), not by repeated filling.
+#: With more queues than this, satisfied queues are found in one sweep (`satisfied`) instead of by repeated filling.
 MANY = 16
 
-#: The compiled code, if it is in use (`use_compiled`).
+#: The module with the compiled code, once `use_compiled` was called; else empty.
 _kernel: list[Any] = []
 
 _SCALE = float(1 << WEIGHT_BITS)
@@ -66,23 +66,25 @@ RANKS = 4
 def rank_weight(rank: int) -> float:
     """Return the weight of a rank among siblings (0 first).
 
-    Of any two siblings the first gets all it asks for, as long as it holds less than 1,000 times what the other holds.
-    From the fourth rank on all weights are equal.
+    Of two siblings with consecutive ranks, the first is served as long as it holds less than 1,000 times what the other
+    holds. From the fourth rank on, all weights are equal.
     """
     weight = WEIGHT_MAX / RANK_FACTOR ** min(rank, RANKS - 1)
-    # 1e-3 is not a float32: the grid's smallest weight is the lowest rank.
+    # 1e-3 is not exact in float32, so the lowest rank has the smallest weight of the grid.
     return weight if weight >= 1 else GRID_MIN
 
 
-#: An idle queue may get this many times the weight of all waiting queues: when its burst comes it has all but a
-#: hundredth of what it is owed, and two such queues still leave room below WEIGHT_MAX.
+#: Largest weight of an idle queue relative to the sum of all waiting queues' weights. With it, the queue gets at least
+#: 99 % of the parent's share at its next burst, and the weights of two such queues are still below WEIGHT_MAX.
 MOST_FOR_IDLE = 100
 
 
 class Basis(NamedTuple):
-    """The input of a filling: u of every queue (a parent's is the sum of its leaves'), R, H, and optionally demands.
+    """The input of a water-filling.
 
-    For every queue its demand, and whether it wants more than it holds. ``demand`` None: every queue wants everything.
+    ``used``: accumulated resources u of every queue, resource-seconds; for a parent, the sum of its leaves'.
+    ``capacity``: R, in resource units. ``horizon_s``: H. ``demand``: demand of every queue, in resource units (None:
+    unlimited). ``waiting``: whether each queue demands more than it holds.
     """
 
     used: Sequence[float]
@@ -95,11 +97,12 @@ class Basis(NamedTuple):
 def fill(
     members: Sequence[int], entitlement: Sequence[float], room: float, basis: Basis
 ) -> tuple[dict[int, float], dict[int, float]]:
-    """Return (x of the waiting queues, ratio of each other queue to all waiting ones) among some queues.
+    """Return (x of the waiting queues, ratio of each other queue to the sum of all waiting ones) among ``members``.
 
-    Without demands every queue waits. With demands, the waiting queues are filled with what the others leave,
-    repeatedly without those whose demand is smaller than their x; each other queue gets p / (1 - p) of the weight of
-    all waiting ones, where p is its fraction if it alone joined them with unlimited demand.
+    Without demands, every queue waits. With demands, the waiting queues are filled with the amount that the others
+    leave. Queues whose demand is smaller than their x are then treated like the others, and the filling is repeated.
+    The ratio of another queue is p / (1 - p), where p is its fraction if it alone joined the waiting queues with
+    unlimited demand.
     """
     used, _, horizon_s, demand, waiting = basis
     everyone = list(members)
@@ -143,9 +146,9 @@ def fill(
 def level_shares(tree: Tree, basis: Basis) -> list[float]:
     """Return each queue's fraction (0..1) of its parent's amount, by water-filling among siblings, level by level.
 
-    A level divides what its parent was filled with, at least the parent's own share: otherwise an indebted group would
-    have nothing to divide, and its children's order would fall back to horizon 0. With demands, the fractions of
-    waiting queues sum to 1, and those of the others are ratios to these.
+    The amount that siblings divide is their parent's x, but at least the parent's entitled share. Otherwise a group
+    that owes resources would have nothing to divide, and its children would be ordered as with horizon 0. With demands,
+    the fractions of waiting queues sum to 1, and those of the others are ratios to this sum.
     """
     capacity = basis.capacity
     part: list[float] = [1] * len(tree.names)
@@ -158,7 +161,7 @@ def level_shares(tree: Tree, basis: Basis) -> list[float]:
         room = max(filled[above], tree.share[above] * capacity)
         x, ratios = fill(siblings, tree.entitlement, room, basis)
         total = left_fold_sum(x.values())
-        if total <= 0:  # deep below tiny weights the amount is smaller than a float can hold: as with horizon 0
+        if total <= 0:  # the amount underflowed, because of tiny weights of the ancestors: order as with horizon 0
             own = [tree.entitlement[q] for q in siblings]
             for q, weight in zip(siblings, own, strict=True):
                 filled[q] = 0.0
@@ -174,24 +177,24 @@ def level_shares(tree: Tree, basis: Basis) -> list[float]:
 
 
 def flat_shares(tree: Tree, basis: Basis) -> list[float]:
-    """Fill the leaves against each other by their own weights; a parent has the sum of its leaves' shares.
+    """Water-fill all leaves together by their own weights; a parent gets the sum of its leaves' shares.
 
-    Shares are fractions of the parent's; they are NaN below a parent that got nothing, which cannot be divided.
+    Returns each queue's fraction of its parent's share; NaN below a parent with the share 0.
     """
     x, ratios = fill(tree.leaves, tree.entitlement, basis.capacity, basis)
     return parts_of_fill(tree, x, ratios, basis)
 
 
 def parts_of_fill(tree: Tree, x: dict[int, float], ratios: dict[int, float], basis: Basis) -> list[float]:
-    """Return fractions of the parent's for all queues from the leaves' filling (see `fill`).
+    """Convert the leaves' filling (see `fill`) to each queue's fraction of its parent's share.
 
-    NaN as in `flat_shares`.
+    As in `flat_shares`, the fractions are NaN below a parent with the share 0.
     """
     filled: list[float] = [0] * len(tree.names)
     for q, amount in x.items():
         filled[q] = amount
     if basis.demand is not None:
-        # What the others want or hold also passes through their parents.
+        # A parent's amount includes the demands of its leaves that are not waiting.
         for q in ratios:
             filled[q] = min(basis.demand[q], basis.capacity)
     if len(tree.parents) == 1:
@@ -219,7 +222,7 @@ def parts_of_fill(tree: Tree, x: dict[int, float], ratios: dict[int, float], bas
 
 
 def _one_level(tree: Tree, filled: list[float], x: dict[int, float], ratios: dict[int, float]) -> list[float]:
-    """Finish `flat_shares` if no queue is between the root and the leaves: the same sums, without a tree."""
+    """Compute `parts_of_fill` for a tree whose leaves are all children of the root, which takes less time."""
     above: float = 0
     for q in range(len(filled) - 1, 0, -1):
         above += filled[q]
@@ -236,10 +239,10 @@ def _one_level(tree: Tree, filled: list[float], x: dict[int, float], ratios: dic
 
 
 def long_term_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
-    """Return each queue's fraction of its parent's under long-term fairness (1: by level, 0: flat, in between: mixed).
+    """Return each queue's fraction of its parent's share under long-term fairness.
 
-    The mixture is computed below each parent, affinity x level + (1 - affinity) x flat, so that both ends are exact and
-    every fraction is between them. Exact on fractions.
+    ``affinity`` 1 fills level by level (`level_shares`) and 0 fills all leaves together (`flat_shares`). In between,
+    the result is affinity x level + (1 - affinity) x flat below each parent. It is exact for fractions.
     """
     floats = type(basis.capacity) is float and type(tree.entitlement[0]) is float  # fractions on paper
     if _kernel and floats and basis.demand is not None and 0 < basis.horizon_s < math.inf:
@@ -248,10 +251,10 @@ def long_term_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
 
 
 def use_compiled() -> None:
-    """Use compiled code for shares and weights in this process: the same results, in a tenth of the time.
+    """Use compiled code for shares and weights in this process: the same results in a tenth of the time.
 
-    This loads numba; compiling takes some seconds without a cache on disk. For simulations only: a real controller must
-    not pause that long, has no cache, and has a whole period for each tick.
+    This loads numba; compiling takes some seconds without a cache on disk. It is for simulations only: a real
+    controller must not pause for so long, and a tick need not be faster.
     """
     from harness.policies import weights_kernel
 
@@ -317,9 +320,10 @@ def plain_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
 
 
 def leaf_parts(tree: Tree, basis: Basis) -> list[float]:
-    """Fill all leaves against each other regardless of the tree; return each one's fraction of R (0 for parents).
+    """Water-fill all leaves together, regardless of the tree; return each leaf's fraction (0 for parents).
 
-    For waiting leaves it is the fraction of the filled amount, for others the ratio to all waiting ones.
+    For a waiting leaf it is the fraction of the filled amount, for another leaf the ratio to the sum of all waiting
+    leaves.
     """
     x, ratios = fill(tree.leaves, tree.entitlement, basis.capacity, basis)
     total = left_fold_sum(x.values())
@@ -332,11 +336,11 @@ def leaf_parts(tree: Tree, basis: Basis) -> list[float]:
 
 
 def share_weights(tree: Tree, shares: Sequence[float]) -> list[float]:
-    """Return weights on the grid from fractions of the parent's; the root's is 1."""
+    """Convert each queue's fraction of its parent's share to a weight on the grid; the root's weight is 1."""
     if len(shares) > MANY:
         import numpy as np
 
-        wanted = np.fmax(np.array([LEVEL_SUM * part for part in shares], dtype=float), GRID_MIN)  # NaN is the smallest
+        wanted = np.fmax(np.array([LEVEL_SUM * part for part in shares], dtype=float), GRID_MIN)  # NaN gives GRID_MIN
         mantissa, exponent = np.frexp(np.minimum(wanted, GRID_MAX))
         found: list[float] = np.ldexp(np.rint(mantissa * _SCALE), exponent - WEIGHT_BITS).tolist()
         found[0] = 1.0
@@ -356,15 +360,24 @@ def lift(
 ) -> None:
     """Raise, in place, the weights along the paths of starved leaves so that each comes first at every level.
 
-    At each level of the path, the queue's usage / weight is set below the smallest value of its demanding siblings that
-    are not lifted, with room for exactly LIFT_CONTAINERS more containers: a freed container then reaches the starved
-    leaf, whatever its parent has used, and after that its siblings come first again even before the next tick. Siblings
-    without demand do not compete. Several starved leaves are ordered by their usage.
+    At each level of the path, the weight is such that the queue's usage / weight reaches the smallest value of its
+    demanding siblings after LIFT_CONTAINERS more containers. A freed container then reaches the starved leaf, whatever
+    its parent has used, and after LIFT_CONTAINERS of them its siblings come first again, even before the next tick.
+    Siblings without demand, or on another starved leaf's path, do not count. Several starved leaves are ordered by
+    their usage.
 
     Parameters
     ----------
-    usage : what each queue holds now, in the unit that the scheduler compares (see `usage_of`).
-    container : the size of one container of each starved leaf, same unit, by queue index.
+    tree, snapshot
+        The queues.
+    weights : list[float]
+        The weights, in the tree's order; changed in place.
+    starved : Sequence[int]
+        Indices of the starved leaves.
+    usage : Sequence[float]
+        Present usage of each queue, in the unit that the scheduler compares (see `usage_of`).
+    container : Sequence[float]
+        By queue index, the size of one container of each starved leaf, in the unit of ``usage``.
     """
     lifted: dict[int, float] = {}
     for leaf in starved:
@@ -373,8 +386,7 @@ def lift(
     queues = [snapshot.queues[name] for name in tree.names]
     for above in {tree.parent[queue] for queue in lifted}:
         siblings = tree.children[above]
-        # A demanding sibling that holds nothing has the smallest possible key, whatever its weight: it comes first
-        # once.
+        # A demanding sibling that holds nothing has the key 0 whatever its weight, so it gets one container first.
         rivals = [
             usage[q] / weights[q]
             for q in siblings
@@ -388,7 +400,7 @@ def lift(
         else:
             lowest = left_fold_sum(usage[q] for q in ours) / left_fold_sum(weights[q] for q in ours) or 1.0
         wanted = {q: (usage[q] + LIFT_CONTAINERS * lifted[q]) / lowest for q in ours}
-        # There is no room above: lower the others instead.
+        # If a weight would exceed the range, lower the siblings' weights instead.
         excess = max(wanted.values()) / GRID_MAX
         if excess > 1.0:
             wanted = {q: weight / excess for q, weight in wanted.items()}
@@ -396,12 +408,12 @@ def lift(
                 if q not in lifted:
                     weights[q] = grid_weight(weights[q] / excess)
         for q, weight in wanted.items():
-            # Round upwards, so that rounding does not undo the lead. Never below the filling's result.
+            # Round upwards, so that the queue still comes first. The weight is never below the filling's result.
             weights[q] = max(weights[q], min(grid_weight(weight * (1 + 1 / _SCALE)), GRID_MAX))
 
 
 def usage_of(allocated: Resource, capacity: Resource, dominant: bool) -> float:
-    """Return what the Fair Scheduler divides by the weight: MiB under ``fair``, the dominant share under ``drf``."""
+    """Return the usage that the Fair Scheduler divides by the weight: MiB, or with ``dominant`` the dominant share."""
     return allocated.dominant_share(capacity) if dominant else float(allocated.memory_mb)
 
 

@@ -1,8 +1,8 @@
-"""Shares and weights of a whole tree by filling, compiled: `harness.policies.weights` on two tables of numbers.
+"""Compiled water-filling of a whole tree: the functions of `harness.policies.weights` on two tables of numbers.
 
 Sums are computed in the same order, so the results are equal to the last bit (tests/policies/test_weights_kernel.py).
-For 0 < H < infinity and floats; the plain functions cover other horizons and fractions. All data is in two tables,
-because that compiles fastest.
+They require 0 < H < infinity and floats; the plain functions cover other horizons and fractions. All data are in two
+tables, because such functions compile fastest.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -61,7 +61,7 @@ def _sort(N, T, order, key, tie, n):
 
 @njit(**_OPTIONS)
 def _water_fill(N, T, row, at, n, capacity, horizon):
-    """`filling.water_fill` of n queues of a row of the integers from an offset: return their x."""
+    """`filling.water_fill` of the n queues in row ``row`` of N from position ``at``; the x are stored in T."""
     if n == 1:
         T[_X, N[row, at]] = capacity
         return
@@ -91,7 +91,7 @@ def _water_fill(N, T, row, at, n, capacity, horizon):
 
 @njit(**_OPTIONS)
 def _satisfied(N, T, n, amount, horizon):
-    """`filling.satisfied` of the queues that are short, by position."""
+    """`filling.satisfied` of the queues in row _SHORT."""
     for k in range(n):
         q = N[_SHORT, k]
         T[_A, k] = T[USED, q] / T[ENTITLEMENT, q]
@@ -123,7 +123,7 @@ def _satisfied(N, T, n, amount, horizon):
 
 @njit(**_OPTIONS)
 def _ratios(N, T, row, at, n, m, room, horizon):
-    """Compute what the queues that do not compete would get among the m that do (`filling.Joining`)."""
+    """Compute the ratios of the queues that do not compete to the m that do (`filling.Joining`)."""
     for k in range(m):
         q = N[_SHORT, k]
         T[_A, k], T[_B, k], N[_ORDER, k] = T[USED, q] / T[ENTITLEMENT, q], T[ENTITLEMENT, q], k
@@ -161,7 +161,7 @@ def _ratios(N, T, row, at, n, m, room, horizon):
 
 @njit(**_OPTIONS)
 def _fill(N, T, row, at, n, room, horizon):
-    """`weights.fill`: x of the competing queues, the ratio of the others. Returns the sum of x."""
+    """`weights.fill`: store x of the competing queues and the ratio of the others; return the sum of x."""
     idle = 0.0
     m = 0
     for k in range(n):
@@ -226,7 +226,7 @@ def _sum_up(N, T, row, total, n):
 
 @njit(**_OPTIONS)
 def _flat(N, T, n, capacity, horizon):
-    """`weights.flat_shares`; return whether a parent got nothing (NaN below it)."""
+    """`weights.flat_shares`; return whether a parent has the share 0, so that the fractions below it are NaN."""
     leaves = N[LEAF, n]
     total = _fill(N, T, LEAF, 0, leaves, capacity, horizon)
     for q in range(n):
@@ -308,7 +308,7 @@ def parts_of_tree(N, T, capacity, horizon, affinity):
 
 @njit(**_OPTIONS)
 def _waits_since_ms(figures, row):
-    """`longterm._begins_ms`."""
+    """Return the time since which a leaf waits, ms (`longterm._begins_ms`)."""
     backlog, last = figures[row, BACKLOG], figures[row, LAST_START]
     if backlog < 0 and (figures[row, PENDING_N] <= 0 or last < 0):
         return math.inf
@@ -320,10 +320,10 @@ def weigh(N, T, figures, rows, columns, before, held, pending, capacity, horizon
           period, since_ms, lowest, highest):  # fmt: skip
     """Compute the weights of `LongTermPolicy.plan` from figures and a ledger's columns, in the row WEIGHTS.
 
-    Returns 0: equal to ``before``; 1: different; 2: a leaf may have waited since ``since_ms``, so there is no result.
-    ``held``, ``pending``: columns of the figures. ``horizon`` below 0: ``tasks`` mean task lengths (``at_first`` before
-    any; means from ``most_mean`` on are ignored), at least the ``period``. ``lowest``, ``highest``: range of the
-    weights.
+    Returns 0 if the weights equal ``before``, 1 if they differ, and 2 without a result if a leaf may have waited since
+    ``since_ms``. ``held``, ``pending``: columns of ``figures``. If ``horizon`` is below 0, the horizon is ``tasks``
+    times the mean task length, at least ``period``. Means from ``most_mean`` on are ignored; without any mean,
+    ``at_first`` is assumed. ``lowest``, ``highest``: range of the weights.
     """
     n = N.shape[1] - 1
     for q in range(n):

@@ -1,8 +1,8 @@
 """Two calls of the ResourceManager's RPC: ``refreshQueues`` (admin port) and ``getQueueInfo`` (client port).
 
 ``refreshQueues`` makes the RM reload its allocation file at once. It reports success even if the RM could not load the
-file (Hadoop 3.4 logs the error and keeps the old queues). ``getQueueInfo`` therefore reads back what is in force; its
-answer has the queues' weights, which REST does not show.
+file (Hadoop 3.4 logs the error and keeps the old queues). ``getQueueInfo`` therefore serves to read the weights in
+force, which REST does not show.
 
 Sources: resourcemanager_administration_protocol.proto, yarn_service_protos.proto, yarn_protos.proto of hadoop-yarn-api
 3.4.
@@ -32,8 +32,8 @@ _CLIENT = "org.apache.hadoop.yarn.api.ApplicationClientProtocolPB"
 class EffectiveQueue:
     """A queue's settings in force: its weight (an exact float32), steady fair share and limit of applications.
 
-    The message also has minimum and maximum shares, but 3.4.2 overwrites the minimum's vcores with the maximum's; read
-    those over REST.
+    The message also contains minimum and maximum shares, but Hadoop 3.4.2 overwrites the minimum's vcores with the
+    maximum's. REST shows both correctly.
     """
 
     path: str
@@ -128,7 +128,7 @@ def differing(
 
 
 def weights_differ(wanted: Mapping[str, float], effective: Mapping[str, EffectiveQueue]) -> dict[str, str]:
-    """Return `differing` weights; empty if all are in force. Compared as float32, as stored by the RM."""
+    """Return `differing` of the weights, compared as float32 like the RM stores them; empty if all are in force."""
 
     def same(weight: float, has: float) -> bool:
         return math.isfinite(weight) and float32(weight) == has

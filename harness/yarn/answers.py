@@ -1,9 +1,8 @@
-"""A ResourceManager's REST answers as frozen dataclasses, and the validation of the answers. No I/O.
+"""A ResourceManager's REST answers as validated, frozen dataclasses. No I/O.
 
 Units are YARN's: memory in MiB, times in milliseconds of the RM's clock, accumulated resources in MiB-seconds and
-vcore-seconds. A missing or mistyped field that is needed raises BadAnswer with its name. Unused fields may hold
-anything (a real RM writes NaN for shares of an empty cluster). A single invalid application does not invalidate the
-list.
+vcore-seconds. A required field that is missing or has the wrong type raises BadAnswer with its name. Unused fields are
+not validated (a real RM writes NaN for shares of an empty cluster). An invalid application is left out of the list.
 """
 
 from __future__ import annotations
@@ -76,10 +75,10 @@ class Fields:
         return self.integer(name)
 
     def count(self, name: str, default: object = _REQUIRED) -> int:
-        """Read an integer that cannot be negative; a negative one counts as 0.
+        """Read an integer; a negative one is replaced by 0.
 
-        Java's -1 means "not known" or "no longer", and an RM whose clock was set back computes negative durations until
-        that time has passed.
+        Hadoop writes -1 for unknown values and for values that no longer apply, and an RM whose clock was set back
+        computes negative durations for a while.
         """
         value = self._value.get(name, default)
         if type(value) is int and 0 <= value < _LONG:
@@ -114,12 +113,12 @@ class Fields:
         return well_formed(value)
 
     def spare_text(self, name: str) -> str:
-        """Read a text that no decision depends on; "" if it is invalid."""
+        """Read a text that is only displayed; "" if it is invalid."""
         value = self._value.get(name, "")
         return value if type(value) is str and value.isascii() else _spare(self.text, name, "")
 
     def spare_count(self, name: str) -> int:
-        """Read a count that no decision depends on; 0 if it is invalid."""
+        """Read a count that is only displayed; 0 if it is invalid."""
         value = self._value.get(name, 0)
         return value if type(value) is int and 0 <= value < _LONG else _spare(self.count, name, 0)
 
@@ -150,8 +149,8 @@ class Fields:
     def objects(self, name: str, item: str, default: Any = None) -> Iterator[Fields]:
         """Iterate over the members of ``{name: {item: [...]}}``.
 
-        For no members Jersey writes null, {}, "" or nothing, for one member the bare object. For ``default`` see
-        `integer`; if it is required, an answer without the name is invalid.
+        Jersey writes null, {}, "" or nothing if there are no members, and the bare object if there is one. Without a
+        ``default`` (`_REQUIRED`), an answer without the name is invalid.
         """
         for path, value in self.members(name, item, default):
             yield Fields(value, self._where, path)
@@ -185,19 +184,19 @@ def _kind(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInfo:
-    """Identity of a ResourceManager. `id` changes with each start of an RM that does not recover its state."""
+    """Identity of a ResourceManager. `id` changes at each start of an RM that does not recover its state."""
 
     id: int
     started_on_ms: int
     state: str
     ha_state: str
     version: str
-    #: The RM's clock at the answer by the ``Date`` header, seconds since 1970 (None: no header).
+    #: The RM's clock according to the answer's ``Date`` header, seconds since 1970 (None: no header).
     clock_s: float | None = None
 
     @property
     def active(self) -> bool:
-        """Whether it is the active RM (an RM without high availability reports ACTIVE)."""
+        """Whether this RM is active (an RM without high availability reports ACTIVE)."""
         return self.ha_state == "ACTIVE" and self.state == "STARTED"
 
     @property
@@ -209,7 +208,7 @@ class ClusterInfo:
 
 @dataclass(frozen=True, slots=True)
 class ClusterMetrics:
-    """Totals of the cluster. The RM lets some of them fall below 0 for a moment."""
+    """Totals of the cluster. Some of them may be below 0 for a moment."""
 
     total: Resource
     allocated: Resource
@@ -224,7 +223,7 @@ class ClusterMetrics:
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """A NodeManager as the RM sees it. `health_report` is empty while it is healthy."""
+    """A NodeManager's status in the RM. `health_report` is empty while the node is healthy."""
 
     id: str
     host: str
@@ -281,7 +280,7 @@ class AppStatus:
 
 
 class AppList(list[AppStatus]):
-    """Applications. ``skipped``: invalid ones, ID (or position in the answer) -> reason."""
+    """A list of applications. ``skipped``: ID (or position in the answer) of an invalid application -> reason."""
 
     def __init__(self, apps: Iterable[AppStatus] = (), skipped: Mapping[str, str] | None = None) -> None:
         super().__init__(apps)
@@ -375,7 +374,7 @@ def read_apps(chunks: Iterable[bytes], where: str, ended: Ended | None = None) -
     def shown() -> Iterator[tuple[str, Any]]:
         for count, one in enumerate(members(chunks, "apps", "app", where)):
             if isinstance(one, Rest):
-                # Other shapes, and a missing list.
+                # The answer does not contain a list of several applications.
                 yield from Fields(one.document, where, "answer").members("apps", "app", _REQUIRED)
                 return
             yield f"answer.apps.app[{count}]", one
@@ -476,7 +475,7 @@ def _can_be_a_queue(name: str) -> bool:
 
 
 def _spare(read: Callable[[str, T], T], name: str, default: T) -> T:
-    """Read a field that no decision depends on; the default if it is invalid."""
+    """Read a field that is only displayed; return the default if it is invalid."""
     try:
         return read(name, default)
     except BadAnswer:

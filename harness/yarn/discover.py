@@ -1,6 +1,6 @@
-"""Finds a ResourceManager's RPC ports and its allocation file by asking the RM itself (``/conf``).
+"""Find a ResourceManager's RPC ports and its allocation file from its configuration (``/conf``).
 
-A user thus only names one address. If an RM does not show its configuration, the default ports are assumed.
+A user then needs to give only one address. If an RM does not show its configuration, the default ports are assumed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FILE = "yarn.scheduler.fair.allocation.file"
 def rm_property(http: HttpClient, base: str | None, name: str) -> str | None:
     """Return a property of an RM's configuration; None if it is unset or not shown. Raises Unreachable.
 
-    ``base``: the address of the RM; None: the one that answers.
+    ``base``: address of the RM (None: the RM that answers).
     """
     try:
         return told_property(http, base, name)
@@ -33,9 +33,9 @@ def rm_property(http: HttpClient, base: str | None, name: str) -> str | None:
 
 
 def told_property(http: HttpClient, base: str | None, name: str) -> str | None:
-    """Return a necessary property like `rm_property`.
+    """Like `rm_property`, for a property that the caller needs.
 
-    Also raises Refused and BadAnswer, with the reason why it is not shown.
+    Raises Refused or BadAnswer, with the reason, if the RM does not show its configuration.
     """
     document = http.request("GET", "/conf", params={"name": name}, repeatable=True, only=base).document
     found = document.get("property") if isinstance(document, dict) else None
@@ -44,10 +44,10 @@ def told_property(http: HttpClient, base: str | None, name: str) -> str | None:
 
 
 def find_rm(rest: str, options: HttpOptions, *, admin: str | None = None, client: str | None = None) -> RmAddress:
-    """Return the addresses of the RM at a REST address; addresses that are given (HOST:PORT) are not looked up.
+    """Return the addresses of the RM at a REST address. RPC addresses that are given (HOST:PORT) are not looked up.
 
-    RPC is assumed on the REST address' host, because the names that the RM gives itself (``0.0.0.0``, ``localhost``)
-    may mean nothing here. Raises Unreachable, CallError.
+    The RPC host is assumed to be that of the REST address, because the host names in the RM's configuration
+    (``0.0.0.0``, ``localhost``) may not be valid from here. Raises Unreachable, CallError.
     """
     base = base_url(rest)
     host = urlsplit(base).hostname or ""
@@ -73,7 +73,7 @@ def in_a_store(client: RmClient) -> bool:
 
 
 def file_of_each(rms: Sequence[RmAddress], place: ConfigStore, options: HttpOptions) -> str | None:
-    """Explain why some of these RMs may not read the file at `place`; None if all seem to.
+    """Explain why some of these RMs may read another file than `place`; None if nothing indicates this.
 
     A path without a scheme is local to the RM's machine. Only the administrator knows whether it is in a shared folder.
     """
@@ -94,7 +94,7 @@ def file_of_each(rms: Sequence[RmAddress], place: ConfigStore, options: HttpOpti
 
 
 def another_file(rms: Sequence[RmAddress], place: ConfigStore, options: HttpOptions) -> str | None:
-    """Explain why the RM does not seem to read the file at `place`; None if it does, or does not show its file.
+    """Explain why the RM seems to read another file than `place`; None if it reads it or does not show its file.
 
     Compares names, and local files by identity, so that a folder mounted under another name is recognised.
     """

@@ -3,10 +3,10 @@
 ::
 
     InputError
-    ├── Unreachable        nothing answered in time; trying again later may help
+    ├── Unreachable        nothing answered in time; a later attempt may succeed
     │   └── NoActiveRm     ResourceManagers answered, but none of them is active
-    ├── Refused            it answered, and the answer is no
-    └── BadAnswer          it answered with something that cannot be used
+    ├── Refused            the other side answered with an error
+    └── BadAnswer          the other side answered, but the answer is invalid
 
 All end a command with exit code 1. A controller keeps running on `Unreachable` and `BadAnswer`.
 """
@@ -48,7 +48,7 @@ class Refused(InputError):
 
 
 class BadAnswer(InputError):
-    """An answer that cannot be used: cut off, no JSON, wrong types, numbers out of range, too large."""
+    """An invalid answer: incomplete, not JSON, too large, or with wrong types or numbers out of range."""
 
 
 #: Unpaired surrogates, which JSON may contain, but which no output, path or address can represent.

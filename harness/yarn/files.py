@@ -1,8 +1,8 @@
-"""Stores of an RM's allocation file, and their atomic replacement; this module covers local directories.
+"""Stores of an RM's allocation file: their base class, and the store of local files.
 
-harness.yarn.fair handles the content of the file, and harness.yarn.rmclient whether the RM loaded it. Every store
-(harness.yarn.stores lists them) writes a temporary file beside the old one and renames it, so a reader sees either the
-old file or the new one, never a part.
+Every store (harness.yarn.stores lists them) replaces the file atomically: it writes a temporary file beside the old one
+and renames it, so a reader sees either the old file or the new one, never a part. harness.yarn.fair handles the content
+of the file, and harness.yarn.rmclient makes the RM load it.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from harness.base.files import exchange, read_whole
 if TYPE_CHECKING:
     pass
 
-#: Part of the name of temporary files: `.NAME.yarnfair-` and a random suffix, beside the file.
+#: Part of the names of temporary files, which are `.NAME.yarnfair-` and a random suffix.
 TEMPORARY = ".yarnfair-"
 #: Extended attribute in which Linux stores a file's POSIX ACL.
 ACL_ATTRIBUTE = "system.posix_acl_access"
-#: Attributes that the kernel derives from a file's content, or that grant it rights as a program.
+#: Extended attributes that the kernel derives from a file's content, or that grant privileges to a program.
 _OF_CONTENT = frozenset({"security.ima", "security.evm", "security.capability"})
-#: Far larger than any real allocation file (10,000 queues make some 3 MB).
+#: Maximum size of a file, bytes; far larger than any real allocation file (10,000 queues take about 3 MB).
 MAX_BYTES = 64 << 20
 
 
@@ -55,16 +55,16 @@ class ConfigStore(ABC):
     def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
         """Replace the file's content atomically.
 
-        ``still`` is called just before that; what it raises keeps the old file in place.
+        ``still`` is called just before the replacement. If it raises, the old file stays in place.
         """
 
     def write(self, data: bytes, *, before: bytes | None = None, still: Callable[[], None] = always) -> None:
         """Replace the file and read it back.
 
-        With `before`, replace it only if it still has those bytes; raise FileChanged otherwise. Where two names cannot
-        be exchanged atomically, another writer can slip in between the check and the rename. `still` is called just
-        before the file is replaced, and raises to prevent that. After InputError or Unreachable the old file is in
-        place, complete.
+        With `before`, replace the file only if it still has those bytes; otherwise raise FileChanged. On systems that
+        cannot exchange two names atomically, another process may write between the check and the rename. `still` is
+        called just before the file is replaced, and may raise to prevent this. After InputError or Unreachable, the
+        complete old file is in place.
         """
         if len(data) > MAX_BYTES:
             raise InputError(f"{len(data)} bytes are too many for an allocation file", where=self.name)
@@ -110,9 +110,9 @@ class ConfigStore(ABC):
         raise NotImplementedError(f"{type(self).__name__} knows no folder")
 
     def remarks(self) -> list[str]:
-        """Return what the writes since the last call have changed in the file's metadata.
+        """Return messages about metadata of the file that writes since the last call have not preserved.
 
-        Writes succeed despite such changes. A change that would exclude a reader of the file is an error instead.
+        If a loss of metadata would exclude a reader of the file, the write fails instead.
         """
         return []
 
@@ -128,7 +128,7 @@ def left_by(name: str, file: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Readers:
-    """The users who may read a file: its owner and group (numbers; in HDFS names), and its permission bits."""
+    """The owner and group of a file (numbers; in HDFS names) and its permission bits, which determine its readers."""
 
     uid: int | str
     gid: int | str
@@ -179,22 +179,23 @@ def _set_acl(handle: int, acl: bytes | None) -> None:
     if acl == acl_of(handle):
         return
     if acl is None:
-        # The new file got an ACL from the directory's default, which the old file did not have.
+        # The old file has no ACL: remove the one that the new file got from the directory's default.
         os.removexattr(handle, ACL_ATTRIBUTE)
     else:
         os.setxattr(handle, ACL_ATTRIBUTE, acl)
 
 
 def _keep_attributes(handle: int, target: Path, *, system: bool) -> dict[str, str]:
-    """Give a new file the target's extended attributes, ACL aside; return those that cannot be set, with the reason.
+    """Copy the target's extended attributes except its ACL to a new file; return those that cannot be set -> reason.
 
-    Keeps the attributes that people and their tools have set, and the SELinux label, without which a confined
-    ResourceManager could not read the file. ``system``: only those of the file system itself, such as the ACL of NFS,
-    which a change of the mode would change too; otherwise only all others, for which the file must be writable.
+    The attributes include those that people and tools have set, and the SELinux label, without which a confined
+    ResourceManager could not read the file. ``system``: whether to copy only the file system's own attributes, such as
+    the ACL of NFS, which a change of the mode would change, too; otherwise only all other attributes are copied, for
+    which the file must be writable.
     """
     lost: dict[str, str] = {}
     try:
-        # Python has this call on Linux alone, and not every file system has extended attributes.
+        # Python has `listxattr` only on Linux, and not every file system has extended attributes.
         found = {*os.listxattr(target)} - {ACL_ATTRIBUTE, *_OF_CONTENT}
     except (OSError, AttributeError):
         return lost
@@ -209,7 +210,7 @@ def _keep_attributes(handle: int, target: Path, *, system: bool) -> dict[str, st
 
 
 def _take_back(temporary: str, target: Path, data: bytes) -> None:
-    """Restore what ``data`` has replaced at the target.
+    """Move the file that ``data`` has replaced back to the target.
 
     If somebody else has replaced the target meanwhile, that newer content is kept.
     """
@@ -226,14 +227,14 @@ def _take_back(temporary: str, target: Path, data: bytes) -> None:
 class LocalStore(ConfigStore):
     """A file of this machine or of a mounted directory.
 
-    Mode, owner, group, POSIX ACL and other extended attributes are preserved, and so is a symbolic link. If owner or
-    group cannot be set and somebody would lose read access, the file is not replaced. If a file has several hard links,
-    the other names keep the old content: they may be backups (``cp -al``), and writing in place would show readers a
-    partial file.
+    Mode, owner, group, POSIX ACL and other extended attributes are preserved, and a symbolic link is kept. If owner or
+    group cannot be set and somebody would lose read access, the file is not replaced. If the file has several hard
+    links, the other names keep the old content: they may be backups (``cp -al``), and a write in place would not be
+    atomic.
     """
 
     path: Path
-    #: Remarks that have not been fetched yet, each once.
+    #: Remarks since the last call of `remarks`, as an ordered set.
     _remarks: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -248,7 +249,7 @@ class LocalStore(ConfigStore):
 
     def beside(self, name: str) -> LocalStore:
         """Return the store of another file in the same folder."""
-        # A cycle of links is reported by the next read.
+        # A cycle of links is no error here, because the next read reports it.
         return LocalStore(Path(os.path.realpath(self.path)).with_name(name))
 
     def is_file(self, path: str) -> bool:
@@ -285,7 +286,7 @@ class LocalStore(ConfigStore):
                 try:
                     old = target.stat()
                 except FileNotFoundError:
-                    # The RM and others must be able to read it; a temporary file is readable by its owner only.
+                    # A temporary file is readable by its owner only, but the RM and others must be able to read it.
                     os.fchmod(out.fileno(), 0o644)
                 else:
                     lost = _keep_attributes(out.fileno(), target, system=False)
@@ -323,7 +324,7 @@ class LocalStore(ConfigStore):
             raise InputError(f"cannot be removed: {reason(error)}", where=self.name) from None
 
     def clear(self) -> int:
-        """Remove leftovers of interrupted writes; return how many."""
+        """Remove temporary files of interrupted writes; return their number."""
         target = Path(os.path.realpath(self.path))
         try:
             left = [target.parent / name for name in os.listdir(target.parent) if left_by(name, target.name)]
@@ -355,7 +356,7 @@ class LocalStore(ConfigStore):
         return found
 
     def _become(self, handle: int, old: os.stat_result, acl: bytes | None) -> None:
-        """Give a new file the old one's owner, group, mode and ACL. InputError if somebody would lose read access."""
+        """Copy the old file's owner, group, mode and ACL to a new file. InputError if a user would lose read access."""
         now = os.fstat(handle)
         if (now.st_uid, now.st_gid) != (old.st_uid, old.st_gid):
             try:

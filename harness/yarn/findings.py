@@ -1,6 +1,6 @@
-"""The findings of `validate` in a scheduler's file: where a mistake is, what it is, and how to mend it.
+"""The findings of `validate` in a scheduler's file: position, description and fix of each mistake.
 
-Each names one of the rules of `harness.yarn.rules` by its code.
+Each finding belongs to one of the rules of `harness.yarn.rules`, identified by a code.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from harness.yarn.rules import RULES, Level, Rule
 class Fix:
     """A change of the document that removes a finding.
 
-    ``properties``: for a Capacity Scheduler's file, full name -> new value, or None to remove it. ``splices``: for an
-    allocation file, (first byte, byte after the last, new bytes).
+    ``properties``: for a Capacity Scheduler's file, (full name, new value) of each property (None: remove it).
+    ``splices``: for an allocation file, (first byte, byte after the last, new bytes) of each replacement.
     """
 
     properties: tuple[tuple[str, str | None], ...] = ()
@@ -32,24 +32,24 @@ class Finding:
     what: str
     hint: str
     code: str
-    #: The hint as a change of the document; None if the hint leaves a choice.
+    #: The hint as a change of the document; None if the user has to choose between several changes.
     fix: Fix | None = None
-    #: The file that the line is in; None: the one that is checked.
+    #: The file to which the line number refers (None: the checked file).
     file: str | None = None
 
     @property
     def rule(self) -> Rule:
-        """The kind of mistake that it is."""
+        """The rule to which the finding belongs."""
         return RULES[self.code]
 
     @property
     def level(self) -> Level:
-        """Its severity."""
+        """The severity of the finding."""
         return self.rule.level
 
     @property
     def refused(self) -> bool:
-        """Whether the RM refuses to start or to refresh because of it."""
+        """Whether the RM refuses to start or to refresh because of the finding."""
         return self.rule.refused
 
     def text(self, source: str) -> str:
@@ -97,7 +97,7 @@ class Verdict:
         return any(found.refused for found in self.findings)
 
     def only(self, keep: Callable[[Finding], bool]) -> Verdict:
-        """Return the verdict with some of its findings."""
+        """Return a verdict with only the findings for which ``keep`` returns True."""
         return Verdict(
             [found for found in self.findings if keep(found)], self.resource_types, self.resource_types_known
         )

@@ -1,11 +1,10 @@
-"""Finds what holds a queue or an application back on a ResourceManager.
+"""Find the limits that block a queue or an application on a ResourceManager, and the settings to change.
 
-The limit, the excess, and the setting to change.
-
-From one `look` at the RM (`Facts`), on either scheduler, whether or not a controller runs. A scheduler leaves
-applications in ``ACCEPTED`` and containers waiting for reasons other than a queue's share: the AM share, the number of
-applications, a maximum, a user's limit. The figures are in ``/scheduler``, and the reason for an application's master
-in its diagnostics (Hadoop's ``CSAMContainerLaunchDiagnosticsConstants``, ``FSAppAttempt``, ``MaxRunningAppsEnforcer``).
+The limits are found from one poll of the RM (`Facts`), for both schedulers, whether or not a controller is running. A
+scheduler leaves applications in ``ACCEPTED`` and requests pending for other reasons than a queue's share: the AM share,
+the number of applications, a maximum, a user's limit. The figures come from ``/scheduler``, and the reason why an AM
+waits from the application's diagnostics (Hadoop's ``CSAMContainerLaunchDiagnosticsConstants``, ``FSAppAttempt``,
+``MaxRunningAppsEnforcer``).
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ from harness.yarn.rest import RestClient
 
 #: States of an application that its scheduler knows.
 LIVE = ("ACCEPTED", "RUNNING")
-#: Applications that ended within this time tell how often one ends, seconds.
+#: The rate at which applications end is estimated over this time, seconds.
 WINDOW_S = 3600.0
-#: As many ended applications as a ResourceManager retains by default (``max-completed-applications``). With this many,
-#: earlier ones may be missing.
+#: Number of ended applications that a ResourceManager retains by default (``max-completed-applications``). If a list
+#: contains this many, earlier ones may be missing.
 RETAINED = 1000
 #: Diagnostics of a waiting AM (Hadoop 3.2 to 3.5).
 _AM_SHARE = re.compile(r"exceeds maximum AM resource allowed|AM resource limit exceeded")
@@ -47,11 +46,12 @@ _ASK = re.compile(r"(?:AM Resource Request = |Resource request: )<memory:(\d{1,1
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """One limit that holds a queue or an application back.
+    """One limit that blocks a queue or an application.
 
-    ``kind``: am-share, user-am-share, maximum, running-apps, user-running-apps, user-limit, state. ``queue`` has the
-    limit: the queue itself, or one above it. ``has`` and ``limit`` are in ``unit`` (MiB, vcores, applications; None:
-    the RM does not show it). ``setting`` names the setting to change, ``mend`` its new value.
+    ``kind``: am-share, user-am-share, maximum, running-apps, user-running-apps, user-limit or state. ``queue``: the
+    queue to which the limit belongs, which is the blocked queue or an ancestor. ``has`` and ``limit``: present usage
+    and limit, in ``unit`` (MiB, vcores, applications); None if the RM does not show them. ``setting``: name of the
+    setting to change. ``mend``: sentence about its new value.
     """
 
     kind: str
@@ -64,11 +64,11 @@ class Hold:
     unit: str = ""
 
     def line(self) -> str:
-        """Describe it for a person."""
+        """Describe the limit for a person."""
         return f"Held by {self.setting}: {self.what}. {self.mend}."
 
     def document(self) -> dict[str, Any]:
-        """Return it as a JSON document."""
+        """Return the limit as a JSON document."""
         names = ("kind", "queue", "setting", "has", "limit", "unit", "what", "mend")
         return {name: getattr(self, name) for name in names}
 
@@ -124,13 +124,13 @@ class Facts:
 
 
 def look(rest: RestClient) -> Facts:
-    """Ask an RM for the limits of its queues and what counts against them.
+    """Request the limits of an RM's queues and the usage that counts against them.
 
     Raises
     ------
     Unreachable, Refused, BadAnswer
-        Its queues or applications are not shown. Nodes and ``/jmx`` are optional: they are only needed to estimate
-        waiting times.
+        The RM does not show its queues or applications. Nodes and ``/jmx`` are optional, because they are only needed
+        to estimate waiting times.
     """
     status, limits = rest.scheduler_with_limits()
     apps = in_full(rest.apps(states=LIVE), status.queues)
@@ -153,7 +153,7 @@ def look(rest: RestClient) -> Facts:
 
 
 def _ended(rest: RestClient, now_s: float, window_s: float) -> tuple[list[AppStatus], float]:
-    """Return the applications that ended within a time before, seconds; and the time of which all are retained."""
+    """Return the applications that ended in the last ``window_s``, and the seconds for which the list is complete."""
     since_ms = int((now_s - window_s) * 1000.0)
     found = [
         app
@@ -166,7 +166,7 @@ def _ended(rest: RestClient, now_s: float, window_s: float) -> tuple[list[AppSta
 
 
 def _smallest(rest: RestClient) -> Resource | None:
-    """Return the smallest container by ``/conf``; None if the RM does not show it."""
+    """Return the size of the smallest container from ``/conf``; None if the RM does not show it."""
     with contextlib.suppress(YarnfairError, ValueError):
         named = [
             int(rm_property(rest.http, rest.http.current, f"yarn.scheduler.minimum-allocation-{name}") or "")
@@ -182,7 +182,7 @@ def waits_for_master(app: AppStatus) -> bool:
 
 
 def holds_of_queue(facts: Facts, path: str) -> tuple[Hold, ...]:
-    """Return what holds a leaf queue back: its waiting masters first, then the containers of those that run."""
+    """Return the limits that block a leaf: first those of waiting AMs, then those of running applications."""
     queue = facts.status.queues[path]
     waiting = facts.waiting(path)
     pending = queue.containers_pending > 0 or queue.demand != queue.used
@@ -197,7 +197,7 @@ def holds_of_queue(facts: Facts, path: str) -> tuple[Hold, ...]:
 
 
 def holds_of_app(facts: Facts, app: AppStatus) -> tuple[Hold, ...]:
-    """Return what holds one application back."""
+    """Return the limits that block one application."""
     queue = facts.status.queues.get(app.queue)
     if queue is None:
         return ()
@@ -216,7 +216,7 @@ def ahead(facts: Facts, app: AppStatus) -> list[AppStatus]:
 
 
 def room(facts: Facts, ask: Resource | None) -> str:
-    """Describe whether the cluster has room for one more container; '' if it has, or that is not known."""
+    """Explain why the cluster has no room for one more container ('': it has room, or this is unknown)."""
     free = facts.status.capacity - _used(facts)
     size = ask or Resource(1, 1)
     if free.memory_mb < size.memory_mb or (facts.counts_vcores and free.vcores < size.vcores):
@@ -233,7 +233,7 @@ def room(facts: Facts, ask: Resource | None) -> str:
 
 
 def ask_of_queue(facts: Facts, path: str) -> Resource | None:
-    """Return the mean size of the containers that a queue waits for; None if it is not known."""
+    """Return the mean size of a queue's pending containers; None if it is unknown."""
     return _ask_of(facts, facts.status.queues[path], facts.waiting(path))
 
 
@@ -256,12 +256,12 @@ def _fits(ask: Resource, available: Resource, *, vcores: bool) -> bool:
 
 
 def _distinct(found: Iterable[Hold]) -> tuple[Hold, ...]:
-    """Return the holds without repetitions; one limit that holds many applications counts once, by the first."""
+    """Return the holds without repetitions: of several holds by the same limit, the first is kept."""
     kept: dict[tuple[str, str, str], Hold] = {}
     for hold in found:
         kept.setdefault((hold.kind, hold.queue, hold.setting), hold)
     maxima = {hold.queue for hold in kept.values() if hold.kind == "maximum"}
-    # With an AM share of 1, ApplicationMasters may take the whole maximum; then the maximum is what holds them.
+    # With an AM share of 1, AMs are limited only by the queue's maximum, so report only the maximum.
     return tuple(h for h in kept.values() if not (h.kind == "am-share" and h.queue in maxima and h.limit is None))
 
 
@@ -272,7 +272,7 @@ def _asked(app: AppStatus) -> Resource | None:
 
 
 def _ask_of(facts: Facts, queue: QueueStatus, waiting: Sequence[AppStatus]) -> Resource | None:
-    """Return the size of a container that the queue waits for: an AM's, else the mean of all requests."""
+    """Return the size of a pending container: that of a waiting AM, or else the mean of all requests."""
     for app in waiting:
         if (size := _asked(app)) is not None:
             return size
@@ -283,7 +283,7 @@ def _ask_of(facts: Facts, queue: QueueStatus, waiting: Sequence[AppStatus]) -> R
 
 
 def _of_queues(facts: Facts, leaf: QueueStatus, ask: Resource | None) -> Iterator[Hold]:
-    """Yield the limits of the queue and its ancestors that hold back all of its applications."""
+    """Yield the limits of the queue and its ancestors that block all of the queue's applications."""
     for limits in facts.limits.upwards(leaf.path):
         path = limits.path
         if facts.is_capacity and limits.state != "RUNNING":
@@ -300,7 +300,7 @@ def _of_queues(facts: Facts, leaf: QueueStatus, ask: Resource | None) -> Iterato
 
 
 def _too_many_apps(facts: Facts, limits: QueueLimits) -> Iterator[Hold]:
-    """Yield the limit of running applications, if it is reached and others wait for it."""
+    """Yield the limit of running applications if it is reached and further applications wait."""
     if limits.max_running is None:
         return
     if facts.is_capacity:
@@ -330,7 +330,7 @@ def _too_many_apps(facts: Facts, limits: QueueLimits) -> Iterator[Hold]:
 
 
 def _at_maximum(facts: Facts, leaf: QueueStatus, limits: QueueLimits, ask: Resource | None) -> Hold | None:
-    """Return the maximum of a queue, if its next container does not fit below it."""
+    """Return the hold by a queue's maximum if the next container does not fit within it; else None."""
     queue = facts.status.queues[limits.path]
     size = ask or Resource(1, 1)
     for unit, has, more, most in (
@@ -340,7 +340,7 @@ def _at_maximum(facts: Facts, leaf: QueueStatus, limits: QueueLimits, ask: Resou
         if (unit == "vcores" and not facts.counts_vcores) or has + more <= most:
             continue
         if most >= (facts.status.capacity.memory_mb if unit == "MiB" else facts.status.capacity.vcores):
-            continue  # the queue may take the whole cluster, so the cluster is full
+            continue  # the maximum is the whole cluster, so the cluster's size is the limit
         what = f"{queue.path} holds {has:,} of at most {most:,} {unit}"
         if ask is not None:
             what += f", and the next container asks for {more:,} {unit}, {has + more - most:,} more than is left"
@@ -364,7 +364,7 @@ def _at_maximum(facts: Facts, leaf: QueueStatus, limits: QueueLimits, ask: Resou
 
 
 def _of_master(facts: Facts, app: AppStatus) -> Iterator[Hold]:
-    """Yield what holds the AM of one application back, by its diagnostics and the queue's values."""
+    """Yield the limits that block the AM of an application, from its diagnostics and the queue's figures."""
     limits = facts.limits.queues.get(app.queue)
     if limits is None:
         return
@@ -403,7 +403,7 @@ def _of_master(facts: Facts, app: AppStatus) -> Iterator[Hold]:
 
 
 def _passed_over(facts: Facts, limits: QueueLimits) -> bool:
-    """Return whether a Capacity Scheduler's leaf has waiting applications that no limit on running ones holds."""
+    """Return whether applications wait in a Capacity Scheduler's leaf although no limit of running ones is reached."""
     above = facts.limits.upwards(limits.path)
     return limits.applications > limits.running and not any(
         one.max_running is not None and one.running >= one.max_running for one in above
@@ -430,7 +430,7 @@ class _Shortage:
     more: int
 
     def words(self, whose: str) -> str:
-        """Say what is held of how much, and what would be needed."""
+        """Describe the usage, the limit and the further need."""
         held = f"{whose} hold {self.has:,} of at most {self.most:,} {self.unit} there"
         if not self.more:
             return held
@@ -440,7 +440,7 @@ class _Shortage:
 
 
 def _does_not_fit(facts: Facts, used: Resource, limit: Resource, ask: Resource | None) -> _Shortage:
-    """Return the resource that does not fit."""
+    """Return the resource of which the next container exceeds the limit."""
     size = ask or ZERO
     if used.memory_mb + size.memory_mb <= limit.memory_mb and facts.counts_vcores:
         return _Shortage("vcores", used.vcores, limit.vcores, size.vcores)
@@ -460,7 +460,7 @@ def _am_share(facts: Facts, limits: QueueLimits, ask: Resource | None) -> Hold:
             "am-share", path, f"maxAMShare of {path}", words, mend, has=short.has, limit=short.most, unit=short.unit
         )
     name, now = f"{PREFIX}{path}.maximum-am-resource-percent", limits.setting("maximum-am-resource-percent")
-    # It is a part of the guaranteed capacity, or of what the queue can have now if that is more.
+    # The AM limit is a fraction of the guaranteed capacity, or of the resources available to the queue if that is more.
     one = _amount(facts.status.queues[path].fair_share, short.unit)
     mend = _raise(
         now,
@@ -468,7 +468,7 @@ def _am_share(facts: Facts, limits: QueueLimits, ask: Resource | None) -> Hold:
         if short.more
         else None,
     )
-    # With a part of 1 the limit is the queue's maximum; see `_distinct`.
+    # With a fraction of 1, the queue's maximum is the limit (see `_distinct`).
     limit = None if now is not None and now >= 1 else short.most
     return Hold("am-share", path, name, words, mend, has=short.has, limit=limit, unit=short.unit)
 
@@ -483,7 +483,7 @@ def _user_am_share(facts: Facts, limits: QueueLimits, user: UserUse, ask: Resour
         key, now = "user-limit-factor", factor
     one = float(_amount(facts.status.queues[limits.path].fair_share, short.unit))
     if factor is not None and factor >= 0:
-        # Each active user has an equal part, but no less than the minimum.
+        # Each active user has an equal part of the limit, but at least the minimum.
         one *= max((limits.setting("minimum-user-limit-percent") or 0.0) / 100.0, 1.0 / max(len(limits.users), 1))
         one *= (percent or 0.0) if key == "user-limit-factor" else factor
     mend = _raise(
@@ -516,20 +516,20 @@ def _least(facts: Facts, unit: str, *, now: float | None, one: float, limit: int
     The limit is the setting times a base, rounded up to a multiple of the smallest container
     (``AbstractLeafQueue.getUserAMResourceLimitPerPartition``, ``calculateAndGetAMResourceLimitPerPartition``). So the
     limit in force may be nearly one smallest container above that product, and does not grow in proportion. ``one`` is
-    a lower bound of the limit that the value 1 would give, from the queue's capacity; ``now`` is the present value and
-    ``limit`` the limit in force. The result is always above ``now``. It is None if nothing is known that would suffice,
-    or if ``need`` is within the limit by now.
+    a lower bound of the limit with the value 1, from the queue's capacity; ``now`` is the present value and ``limit``
+    the limit in force. The result is always above ``now``. It is None if no sufficient value can be determined, or if
+    ``need`` is already within the limit.
     """
     if need <= limit:
         return None
     step = 0 if facts.smallest is None else _amount(facts.smallest, unit)
     if step > 0:
-        # Hadoop adds a half before it cuts the fraction off, so one unit above a multiple gives the next multiple.
+        # A product one unit above a multiple of the step is rounded up to the next multiple.
         product, before = (need + step - 1) // step * step - step + 1, limit - step
     else:
-        # How far the limit in force is above the product is not known.
+        # The step is unknown, and thus by how much the limit in force exceeds the product.
         product, before = need, 0
-    # The limit in force is no less than the setting times the base: otherwise ``one`` is no lower bound of the base.
+    # The limit in force is at least the setting times the base. Otherwise ``one`` is not a lower bound of the base.
     fits = now is not None and now * one <= limit
     enough = [product / one] if one > 0 and fits else []
     if now and before > 0:
@@ -544,7 +544,7 @@ def _raise(now: float | None, least: float | None) -> str:
 
 
 def _of_users(facts: Facts, path: str, names: Iterable[str]) -> Iterator[Hold]:
-    """Yield the limits of users of a Capacity Scheduler's leaf who exceed theirs and get nothing more."""
+    """Yield the user limits of a Capacity Scheduler's leaf for those users who have reached theirs."""
     limits = facts.limits.queues.get(path)
     wanted = set(names)
     for user in limits.users if limits is not None else ():
@@ -568,7 +568,7 @@ def _of_users(facts: Facts, path: str, names: Iterable[str]) -> Iterator[Hold]:
 
 
 def _few(value: float) -> str:
-    """Format a setting as a person writes it (REST shows float32)."""
+    """Format a setting with few decimals (REST shows float32)."""
     return f"{value:.4f}".rstrip("0").rstrip(".")
 
 

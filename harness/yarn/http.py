@@ -1,7 +1,7 @@
 """JSON over HTTP to one of several equal servers: timeouts, retries of repeatable requests, failover, TLS, SPNEGO.
 
-YARN's endpoints are in harness.yarn.rest. Redirects of standby ResourceManagers are followed here, because they are the
-same for every path: a 307 with ``Location`` names the active one, a 307 with ``Refresh`` says that there is none.
+YARN's endpoints are in harness.yarn.rest. Redirects of standby ResourceManagers are handled here, because they are the
+same for every path: a 307 with ``Location`` names the active RM, and a 307 with ``Refresh`` means that there is none.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from harness.yarn.session import PEM_HINT, Session, Watch, tls_trouble, tls_word
 
 #: Exceptions of the HTTP stack that are caused by the other side or the network.
 _TRANSPORT_ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.HTTPException, OSError)
-#: Java exceptions by which a server says that it did not carry out the request.
+#: Java exceptions that mean that the server did not carry out the request.
 _NOT_ME = ("StandbyException", "RetriableException")
 _RETRIED_STATUS = frozenset({408, 429, 500, 502, 503, 504})
 _TEXT_LIMIT = 300
-#: Factor by which a streamed answer may be longer than one that is held as a whole.
+#: Factor by which a streamed answer may be longer than an answer that is stored in memory.
 STREAMED = 16
 #: A date as in RFC 9110.
 _DATE = re.compile(r"[A-Z][a-z]{2}, \d{2} [A-Z][a-z]{2} \d{4} \d{2}:\d{2}:\d{2} GMT")
@@ -174,7 +174,7 @@ class _Call:
 
 
 class _Heard:
-    """One exchange for the debug log: the request, and the beginning of the answer."""
+    """One request and the beginning of its answer, for the debug log."""
 
     #: Number of bytes of an answer that are kept.
     MOST = 2000
@@ -191,7 +191,7 @@ class _Heard:
             yield chunk
 
     def log(self, response: requests.Response) -> None:
-        # Headers hold cookies and tickets, so none of them is logged.
+        # Headers are not logged, because they contain cookies and tickets.
         text = shown(self.beginning)
         _LOG.debug("%s: HTTP %s, %s bytes in %s: %s", self.asked, response.status_code, self.size, self.timer, text)
 
@@ -206,7 +206,11 @@ Reader = Callable[[Iterator[bytes], str], Any]
 
 
 class _Failed(Exception):
-    """One server failed. `unsent`: it certainly did not carry the request out, so any request may go to another one."""
+    """A request to one server failed.
+
+    `unsent`: whether the server certainly did not carry out the request, so that any request may be sent to another
+    server. `active`: the active server that it named (None: it named none).
+    """
 
     def __init__(self, error: Unreachable | Refused, *, unsent: bool, active: str | None = None) -> None:
         super().__init__(error.line())
@@ -229,7 +233,7 @@ def _address_of(base: str, path: str) -> str:
 def base_url(text: str) -> str:
     """Convert ``host``, ``host:port`` or a URL to ``http://host:port`` (default port 8088, 8090 for https).
 
-    A path before ``/ws/v1/cluster`` is kept: that of a proxy in front of the RM, such as Knox
+    A path before ``/ws/v1/cluster`` is kept, because it belongs to a proxy in front of the RM, such as Knox
     (``https://HOST:8443/gateway/default/resourcemanager``).
 
     Raises CallError for anything else: other schemes, credentials in the address, control characters.
@@ -242,8 +246,8 @@ def base_url(text: str) -> str:
         parts = urlsplit(given)
         port = parts.port
     except ValueError:
-        # The library's message quotes a part of the address, which may contain a part of a password. With its scheme,
-        # an address is recognised and passwords in it are hidden.
+        # Do not show the library's message, which may quote a part of a password. In a complete address with its
+        # scheme, passwords are recognised and hidden.
         raise CallError(f"{given!r} is not an address: its host or its port is not valid", hint=hint) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise CallError(f"{given!r} is not an address of a ResourceManager", hint=hint)
@@ -268,7 +272,7 @@ def _short(text: str) -> str:
 def _reason(error: BaseException) -> str:
     """Return the innermost message of a chain of library exceptions.
 
-    "Connection refused", not four lines of wrappers.
+    An example is "Connection refused".
     """
     text = str(error)
     for pattern in _REASONS:
@@ -278,9 +282,9 @@ def _reason(error: BaseException) -> str:
 
 
 class HttpClient:
-    """Sends requests to the servers in `bases` (in the form of `base_url`), first to the one that answered last.
+    """Send requests to the servers in `bases` (in the form of `base_url`), first to the one that answered last.
 
-    `accept`: the media types of its answers. `clock` and `sleep` are for tests. Not thread-safe.
+    `accept`: the accepted media types. `clock` and `sleep` can be replaced in tests. Not thread-safe.
     """
 
     def __init__(
@@ -333,12 +337,28 @@ class HttpClient:
         reader: Reader | None = None,
         most_bytes: int | None = None,
     ) -> Answer:
-        """Send one request. `repeatable`: sending it twice has the same effect as once.
+        """Send one request and return its answer.
 
-        Other requests are only sent again if the server certainly did not carry them out. `only`: send to this address,
-        without failover. `words`: the answer is plain text, which becomes the document. `reader`: parses the answer as
-        it arrives, instead of the whole as JSON. `most_bytes`: maximum size of the answer (None: from the options).
-        Raises Unreachable, NoActiveRm, Refused, BadAnswer.
+        Parameters
+        ----------
+        method, path, params, body
+            The request: HTTP method, path, query parameters, and a body that is sent as JSON.
+        repeatable
+            Whether sending the request twice has the same effect as sending it once. Other requests are only sent again
+            if the server certainly did not carry them out.
+        only
+            Send the request to this address, without failover.
+        words
+            Whether the answer is plain text, which becomes the document.
+        reader
+            Parses the answer as it arrives (None: the complete answer is parsed as JSON).
+        most_bytes
+            Maximum size of the answer (None: from the options).
+
+        Raises
+        ------
+        Unreachable, NoActiveRm, Refused, BadAnswer
+            The request failed, or its answer is invalid.
         """
         end = self._clock() + self.options.deadline_s
         call = _Call(
@@ -374,11 +394,11 @@ class HttpClient:
         raise last.error
 
     def _turn(self, base: str, active: str | None) -> None:
-        """Return the address to try after `base` failed: the active one that it named, else the next in the list."""
+        """After `base` failed, switch to the active server that it named, or else to the next in the list."""
         if active is not None and active != base:
             if active not in self._bases and len(self._configured) == 1:
-                # The names that RMs use among themselves may mean nothing here, so they are followed only without an
-                # alternative.
+                # The host names that RMs use among themselves may not be valid from here, so follow them only if there
+                # is no alternative.
                 self._bases = [*self._configured, active]
             if active in self._bases:
                 self._current = self._bases.index(active)
@@ -418,13 +438,13 @@ class HttpClient:
             )
         except Unreachable as error:
             _nothing_heard(heard, error)
-            # There is no ticket; the server's earlier answer was that it requires one.
+            # There is no ticket, and the server has refused the request without one.
             raise _Failed(error, unsent=True) from None
         except _TRANSPORT_ERRORS as error:
             _nothing_heard(heard, error)
             if (trouble := tls_trouble(error, base)) is not None:
                 raise _Failed(trouble, unsent=not watch.sent) from None
-            # Before the connection was established nothing was sent. A reset while waiting for the answer is different.
+            # If the connection failed before it was established, nothing was sent.
             raise _Failed(self._unreachable(base, error), unsent=not watch.sent) from None
         except (ValueError, AttributeError) as error:
             # Malformed header lines and addresses appear as these exceptions.
@@ -498,7 +518,8 @@ class HttpClient:
         refused = Refused(text, where=url, hint=hint, status=status, exception=exception)
         if exception.endswith(_NOT_ME):
             raise _Failed(NoActiveRm(text, where=base), unsent=True)
-        # An answer with a Java exception comes from the RM itself and is final (moving to an unknown queue is a 503).
+        # An answer with a Java exception comes from the RM itself and is final, even with such a status (a move to an
+        # unknown queue is a 503).
         if status in _RETRIED_STATUS and not exception:
             raise _Failed(refused, unsent=False)
         raise refused
@@ -542,7 +563,7 @@ def _not_of_standby(chunks: Iterator[bytes], base: str) -> Iterator[bytes]:
     begun = b""
     for chunk in chunks:
         begun += chunk
-        # All such phrases are shorter; a JSON document is recognised by its first byte.
+        # All phrases of a standby are shorter than this, and a JSON document is recognised by its first byte.
         if len(begun) >= _LONGEST_WORDS or begun.lstrip()[:1] in (b"{", b"["):
             break
     _check_standby(begun, base)
@@ -562,9 +583,9 @@ def page_reason(data: bytes) -> str:
 
 
 def date_of(headers: Mapping[str, str]) -> float | None:
-    """Return when an answer was made, by the server's clock, seconds since 1970; None without a valid ``Date``.
+    """Return the server's clock when it answered, seconds since 1970; None without a valid ``Date`` header.
 
-    Hadoop's web server sends the header twice, which the HTTP library joins with a comma: the first one counts.
+    Hadoop's web server sends the header twice, and the HTTP library joins both with a comma; the first one counts.
     """
     found = _DATE.search(headers.get("Date", ""))
     try:
@@ -574,7 +595,7 @@ def date_of(headers: Mapping[str, str]) -> float | None:
 
 
 def parse_json(data: bytes, where: str) -> Any:
-    """Parse JSON bytes. Raises BadAnswer for anything else (HTML, truncated, nested without end, absurd numbers)."""
+    """Parse JSON bytes. Raises BadAnswer for invalid content (HTML, truncated or too deeply nested documents)."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError, MemoryError) as error:
@@ -587,7 +608,7 @@ def parse_json(data: bytes, where: str) -> Any:
 def remote_exception(data: bytes, where: str) -> tuple[str, str]:
     """Return class (without package) and message of ``{"RemoteException": {...}}``.
 
-    Empty texts if it is something else.
+    Returns empty texts for any other content.
     """
     try:
         document = parse_json(data, where)
@@ -598,7 +619,7 @@ def remote_exception(data: bytes, where: str) -> tuple[str, str]:
         return "", ""
     if not isinstance(exception, str) or not isinstance(message, str):
         return "", ""
-    # From "java.lang.Exception: app with id ..." with a stack trace below, keep what a person wants to read.
+    # Keep only the first line of a message like "java.lang.Exception: app with id ..." with a stack trace.
     exception, message = well_formed(exception), well_formed(message)
     message = next((line for line in message.splitlines() if line.strip()), "")
     message = re.sub(r"^(?:[\w$]+\.)+[\w$]*(?:Exception|Error): ", "", message)

@@ -1,4 +1,4 @@
-"""Counts of containers that each queue has been allocated and has released, from the RM's JMX page (``/jmx``).
+"""Numbers of containers allocated to and released by each queue, from the RM's JMX page (``/jmx``).
 
 REST shows how many containers a queue holds, not how many started and ended; QueueMetrics counts these since the RM's
 start. An RM behind a proxy may not show the page, so callers must be able to do without it.
@@ -26,8 +26,8 @@ class Containers(NamedTuple):
 def queue_containers(http: HttpClient, *, only: str | None = None) -> Mapping[str, Containers]:
     """Return queue path -> counts, including parents. Raises Unreachable, Refused or BadAnswer.
 
-    ``only``: the address to ask. Give it for a high-availability pair: a standby also shows the page, with its own
-    counts.
+    ``only``: the address to query. It is needed for a high-availability pair, because a standby also shows the page,
+    with counts of its own.
     """
     answer = http.request("GET", "/jmx", params={"qry": f"{BEANS},*"}, repeatable=True, only=only)
     return parse(answer.document, answer.url)
@@ -44,7 +44,7 @@ def parse(document: object, where: str) -> Mapping[str, Containers]:
         name = fields.text("name", "")
         if not name.startswith(f"{BEANS},") or ",user=" in name:
             continue
-        # q0=root,q1=a: a queue's name may hold anything but the dot.
+        # The name is like q0=root,q1=a. A queue's name may contain any character except a dot.
         parts = name.removeprefix(f"{BEANS},").split(",q")
         path = ".".join(part.partition("=")[2] for part in parts)
         found[path] = Containers(

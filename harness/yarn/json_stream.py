@@ -1,7 +1,7 @@
-"""Streams the members of a long list in a JSON document, one after the other, as the document arrives.
+"""Parse the members of a long list in a JSON document one after the other, as the document arrives.
 
-A list of all applications may be 100 MB long, and nine times that as Python objects. Streamed, it takes the memory of
-one member, and of what the caller makes of it. Everything else in the document is small, or an error.
+A list of all applications may be 100 MB long and take nine times as much memory as Python objects. Streaming needs only
+the memory of one member, and of the caller's results. All other parts of the document have to be small.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Text:
         self.peek()
         wanted = 0
         while True:
-            # A value is complete only if something else follows it: 12 may become 123, and 12. may become 12.5.
+            # A number is complete only if another character follows: 12 may become 123, and 12. may become 12.5.
             while len(self._text) - self._at <= wanted and self._more():
                 pass
             try:
@@ -86,13 +86,18 @@ def members(chunks: Iterable[bytes], outer: str, inner: str, where: str) -> Iter
 
     Parameters
     ----------
-    chunks : the document's bytes, in any pieces.
-    where : source of the answer, for errors.
+    chunks : Iterable[bytes]
+        The document's bytes, in any pieces.
+    outer, inner : str
+        The keys of the list.
+    where : str
+        Source of the answer, for errors.
 
     Yields
     ------
-    Each member of the list; and last, as a `Rest`, the document with the list empty. A document of another shape comes
-    as its `Rest` alone.
+    object
+        Each member of the list, and finally, as a `Rest`, the document with an empty list. For a document of another
+        shape, only its `Rest`.
 
     Raises
     ------

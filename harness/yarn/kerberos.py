@@ -1,4 +1,4 @@
-"""Kerberos for REST and RPC: tickets from a keytab that renew themselves, SPNEGO, and the SASL of Hadoop's RPC.
+"""Kerberos for REST and RPC: automatically renewed tickets from a keytab, SPNEGO, and the SASL of Hadoop's RPC.
 
 Tickets from a keytab are kept in this process' memory. MIT's library renews them after half of their lifetime, and
 keeps using the old ones while no KDC answers. The package gssapi is imported only when it is needed.
@@ -29,7 +29,7 @@ _BODY_BYTES = 1 << 16
 
 
 class NoTicket(Unreachable):
-    """Kerberos gives no ticket for this server at present. Trying again later may help, as after any outage."""
+    """Kerberos provides no ticket for this server at present. A later attempt may succeed."""
 
 
 #: Message of MIT's library -> hint; the first match counts.
@@ -82,7 +82,7 @@ class Login:
         if self.keytab is None:
             return None
         name = gssapi.Name(self.principal, gssapi.NameType.kerberos_principal)
-        # One cache for all users of this keytab; its name has no meaning.
+        # All clients of this process with the same principal and keytab share one cache.
         cache = cache or f"MEMORY:yarnfair-{zlib.crc32(f'{self.principal} {self.keytab}'.encode()):x}"
         store = {"client_keytab": f"FILE:{self.keytab}", "ccache": cache}
         try:
@@ -93,8 +93,8 @@ class Login:
         except gssapi.exceptions.ExpiredCredentialsError as error:
             if cache.endswith("-anew"):
                 raise self.trouble(error, where) from None
-            # The library reports that they have expired, but not why there are no new ones: with an empty cache it
-            # does.
+            # The library reports only that the old tickets have expired. With an empty cache, it reports why it gets no
+            # new ones.
             return self._credentials(where, f"{cache}-anew")
         except gssapi.exceptions.GSSError as error:
             raise self.trouble(error, where) from None
@@ -136,10 +136,10 @@ def _gssapi() -> Any:
 
 
 class Spnego(requests.auth.AuthBase):
-    """Send a Kerberos ticket to a server that answers 401 and asks for it (Negotiate), and to no other.
+    """Send a Kerberos ticket only to a server that requests it with an answer 401 (Negotiate).
 
-    A server that was sent a ticket has to prove that it could read it (mutual authentication), otherwise its answer is
-    not accepted. Answers that are errors need no proof, because Hadoop omits it from some of them.
+    Such a server has to prove that it could read the ticket (mutual authentication); otherwise its answer is not
+    accepted. Error answers need no proof, because Hadoop omits it from some of them.
     """
 
     def __init__(self, login: Login) -> None:
@@ -184,7 +184,7 @@ class Spnego(requests.auth.AuthBase):
 
 
 def _prove(context: Any, answer: requests.Response, where: str) -> None:
-    """Raise BadAnswer if the answer does not prove that the server could read our ticket."""
+    """Raise BadAnswer if the answer does not prove that the server could read the ticket."""
     hint = "see that the address is the server's, and that no proxy between drops its WWW-Authenticate header"
     said = re.search(r"(?i)\bnegotiate +([a-z0-9+/]+=*)", answer.headers.get("WWW-Authenticate", ""))
     if said is None:
@@ -206,7 +206,7 @@ def wants_ticket(response: requests.Response) -> bool:
 
 
 class SaslGssapi:
-    """The client's side of SASL GSSAPI (RFC 4752) with one server; `wrap` and `unwrap` once it is `done`."""
+    """The client's side of SASL GSSAPI (RFC 4752) with one server. `wrap` and `unwrap` require that it is `done`."""
 
     def __init__(self, login: Login, service: str, host: str, where: str) -> None:
         self._login, self._where = login, where
@@ -221,11 +221,11 @@ class SaslGssapi:
 
     @property
     def protects(self) -> bool:
-        """Return whether further messages go through `wrap` and `unwrap`."""
+        """Return whether further messages have to be protected by `wrap` and `unwrap`."""
         return self._layer in (_INTEGRITY, _PRIVACY)
 
     def answer(self, challenge: bytes | None) -> bytes:
-        """Return the answer to the server's challenge; None: begin. Raises NoTicket, BadAnswer."""
+        """Return the answer to the server's challenge (None: the first message). Raises NoTicket, BadAnswer."""
         if not self._context.complete:
             return self._login.step(self._context, challenge, self._where)
         offered = self.unwrap(challenge or b"")

@@ -1,8 +1,7 @@
-"""Finds the probable meaning of a misspelt name of a setting, an element or a queue.
+"""Suggest the probably intended name for a misspelt name of a setting, an element or a queue.
 
-A suggestion that is merely similar is worse than none: ``maximum-application-lifetime`` is not
-``maximum-applications``, and ``dev2`` not ``dev1``. Each word of a name has to occur in the suggestion, possibly
-misspelt.
+Similarity alone is not enough: ``maximum-application-lifetime`` does not mean ``maximum-applications``, and ``dev2``
+does not mean ``dev1``. Most words of a name have to occur in the suggestion, possibly misspelt.
 """
 
 from __future__ import annotations
@@ -12,11 +11,11 @@ import re
 from collections.abc import Iterable
 
 _WORD = re.compile(r"[0-9]+|[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[^\W\d_a-zA-Z]+")
-#: Similarity above which one word may be the other, misspelt.
+#: Similarity above which one word may be a misspelling of another.
 _ALIKE = 0.7
-#: The same for whole names, regardless of word boundaries.
+#: Similarity above which a whole name may be a misspelling of another, regardless of word boundaries.
 _ALIKE_WHOLE = 0.9
-#: Older names in Hadoop -> present ones.
+#: Sets of words with the same meaning: Hadoop's older and present names.
 _SAME = ({"app", "application", "job"}, {"queue", "pool"})
 #: Minimum number of letters of an abbreviation of a word.
 _SHORTEST = 3
@@ -25,7 +24,7 @@ _SHORTEST = 3
 def likely(name: str, known: Iterable[str], *, whole: bool = False) -> str:
     """Return the known name that was probably meant; "" if there is none, or more than one.
 
-    whole : the names are chosen by people, like queue names: ``dev`` then does not abbreviate ``devops``.
+    ``whole``: whether the names are chosen by people, like queue names, and all of their words must occur.
     """
     words = [word.lower() for word in _WORD.findall(name[:100])]
     rates = [_rate(name, words, each, whole) for each in known if each != name]
@@ -40,7 +39,7 @@ def _rate(name: str, words: list[str], known: str, whole_names: bool) -> tuple[i
     parts = [word.lower() for word in _WORD.findall(known)]
     unlike = 1 - difflib.SequenceMatcher(None, name.lower(), known.lower(), autojunk=False).ratio()
     if len(words) != len(parts) and _misspelt("".join(words), "".join(parts), _ALIKE_WHOLE):
-        # Words without a separator: maxresources.
+        # The words may lack separators, as in maxresources.
         return 0, unlike, known
     rest = list(parts)
     one = _misspelt if whole_names else _one

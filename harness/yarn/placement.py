@@ -1,4 +1,4 @@
-"""Places an application in a queue as a ResourceManager does, by the placement rules of its scheduler's file.
+"""Place applications in queues like a ResourceManager, by the placement rules of its scheduler's file.
 
 Follows Hadoop 3.4.2: the Fair Scheduler's ``QueuePlacementPolicy`` with the rules of ``resourcemanager.placement``, the
 Capacity Scheduler's ``CSMappingPlacementRule``. The caller supplies the users' groups.
@@ -27,7 +27,7 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A client's submission: ``queue`` as the client names it; ``default`` or "" if the client names none."""
+    """A client's submission. ``queue``: the name that the client gives; ``default`` or "" if it gives none."""
 
     queue: str
     user: str
@@ -37,9 +37,9 @@ class Submission:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """The full path of an application's queue; None: the ResourceManager rejects it, for the reason ``why``.
+    """The full path of an application's queue; None if the ResourceManager rejects it, for the reason ``why``.
 
-    ``asked``: the chosen queue that is not a leaf; "" if the rules themselves reject it.
+    ``asked``: the queue that the rules chose for a rejected application; "" if a rule rejects it.
     """
 
     queue: str | None
@@ -48,24 +48,26 @@ class Placement:
 
 
 class Placing(Protocol):
-    """Places one application after the other; queues that it creates for them stay."""
+    """Places applications one after the other; queues that it creates for them remain."""
 
     def place(self, submission: Submission) -> Placement:
         """Return the leaf of an application, which exists afterwards."""
 
 
 class _Rejected(Exception):
-    """Hadoop throws: the application is rejected regardless of later rules."""
+    """Raised where Hadoop throws, so that the application is rejected regardless of later rules."""
 
 
 class FairPlacing:
-    """Places applications as a Fair Scheduler with this file does.
+    """Place applications like a Fair Scheduler.
 
     Parameters
     ----------
-    manager : the queues; queues that applications create are added.
-    allow_undeclared, user_as_default : ``yarn.scheduler.fair.allow-undeclared-pools`` and ``user-as-default-queue``,
-        which apply if the file has no ``queuePlacementPolicy``.
+    manager : QueueManager
+        The queues. Queues that applications create are added.
+    allow_undeclared, user_as_default : bool
+        ``yarn.scheduler.fair.allow-undeclared-pools`` and ``user-as-default-queue``, which apply if the file has no
+        ``queuePlacementPolicy``.
     """
 
     def __init__(self, manager: QueueManager, *, allow_undeclared: bool = True, user_as_default: bool = True) -> None:
@@ -103,7 +105,7 @@ class FairPlacing:
         return Placement(leaf) if leaf is not None else Placement(None, f"{path} is not a leaf queue", path)
 
     def _by(self, rule: PlacementRule, given: Submission) -> str | None:
-        """Return the queue that one rule names; None: try the next rule."""
+        """Return the queue that one rule chooses; None if the next rule has to be tried."""
         if rule.name == "reject":
             return None
         if rule.name == "specified":
@@ -333,7 +335,7 @@ class CapacityPlacing:
         return missing
 
     def _is_full(self, parent: str) -> str:
-        """Return why a parent of the legacy way creates no more children (``ManagedParentQueue.addChildQueue``)."""
+        """Return why a legacy auto-creating parent creates no more children (``ManagedParentQueue.addChildQueue``)."""
         way, children = f"{parent}.auto-create-child-queue", self._children.get(parent, [])
         if len(children) >= (most := self._whole(f"{way}.max-queues", 1000)):
             return f"{parent} has as many queues as it may create ({most})"

@@ -1,9 +1,9 @@
-"""Decide whether a ResourceManager's figures of an application are possible; shared by all their readers. Pure.
+"""Decide whether a ResourceManager's figures of an application are possible. No I/O.
 
-The figures are wrong when the RM's clock was set (an application ends before it starts, or in the future), after an
-overflow, or when something in between rewrites answers. Code that uses an application's figures directly (`record`,
-`assess`, `explain`, `top`) checks them here first, and names the applications that it leaves out. A controller also
-checks the differences between polls, with the same arithmetic (harness.ledger.accounts).
+The figures are wrong if the RM's clock was set (an application ends before it starts, or in the future), after an
+overflow, or if a proxy changes answers. Commands that use an application's figures directly (`record`, `assess`,
+`explain`, `top`) check them here first, and name the applications that they leave out. A controller also checks the
+differences between polls, with the same arithmetic (harness.ledger.accounts).
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ ONCE_LARGER = 10
 LEAST_MIB = 32
 #: Times of one clock that differ by less count as equal.
 _ROUGH_MS = 1000
-#: A client may hold an application's number for this long before it submits.
+#: A client may keep a new application's ID for this long before it submits the application.
 _KEPT_MS = 3_600_000
-#: A time may lie this far in the future of the clock that it is compared with.
+#: A time may be this far ahead of the clock with which it is compared.
 _AHEAD_MS = 300_000
-#: At most this many applications are named.
+#: Maximum number of applications named in a message.
 MOST_NAMED = 5
 
 
 @dataclass(slots=True)
 class Sifted:
-    """Applications with possible figures, and why those of others are impossible: ID -> reason."""
+    """Applications with possible figures. ``left_out``: ID of another application -> why its figures are impossible."""
 
     apps: list[AppStatus] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
@@ -55,8 +55,13 @@ def implausible(app: AppStatus, capacity: Resource, now_s: float | None) -> str:
 
     Parameters
     ----------
-    capacity : the cluster's present capacity; it may once have been `ONCE_LARGER` times as large. Zero: not known.
-    now_s : the ResourceManager's clock, seconds since 1970 (None: not shown).
+    app : AppStatus
+        The application.
+    capacity : Resource
+        The cluster's present capacity (zero: unknown). It is assumed that it was never more than `ONCE_LARGER` times as
+        large.
+    now_s : float or None
+        The ResourceManager's clock, seconds since 1970 (None: not shown).
     """
     set_back = "the ResourceManager's clock was set"
     if app.final and app.finished_ms and app.finished_ms < max(app.started_ms, app.launched_ms) - _ROUGH_MS:
@@ -84,8 +89,8 @@ def implausible(app: AppStatus, capacity: Resource, now_s: float | None) -> str:
 def clock_was_set(apps: Iterable[AppStatus]) -> str:
     """Explain how the times of applications show that the ResourceManager's clock was set back ('': they do not).
 
-    A ResourceManager numbers applications in the order of submission, except that a client may hold a number for some
-    time before it submits.
+    A ResourceManager numbers applications in the order of submission, but a client may keep an ID for some time before
+    it submits the application.
     """
     latest: dict[str, AppStatus] = {}
     for app in sorted(apps, key=lambda app: app.id):

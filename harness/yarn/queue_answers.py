@@ -20,7 +20,7 @@ from harness.yarn.errors import BadAnswer
 #: Deeper than any real queue tree; a hostile answer may nest without limit.
 MAX_QUEUE_DEPTH = 64
 FAIR, CAPACITY = "fairScheduler", "capacityScheduler"
-#: By how much percentages of siblings may differ from 100 (Hadoop's ``AbstractParentQueue.PRECISION``).
+#: Tolerance of the sum of siblings' percentages, which has to be 100 (Hadoop's ``AbstractParentQueue.PRECISION``).
 _SUM_PERCENT = 0.05
 #: A weight, a percentage of the parent, or MiB of an absolute amount of memory.
 CapacityKind = Literal["weight", "percent", "absolute"]
@@ -55,7 +55,7 @@ class QueueStatus:
     setting: float | None = None  # Capacity Scheduler only
     priority: int = 0  # Capacity Scheduler only
     maximum_capacity: float | None = None  # Capacity Scheduler only, percent of the parent; None: not shown
-    kind: CapacityKind | None = None  # Capacity Scheduler only: what `setting` is
+    kind: CapacityKind | None = None  # Capacity Scheduler only: unit of `setting`
     capacity_percent: float = 0.0  # Capacity Scheduler only: the capacity in effect, percent of the parent
 
 
@@ -70,7 +70,7 @@ class SchedulerStatus:
     def ends(self) -> frozenset[str]:
         """Return the queues without children: leaves, and parents whose children are created on demand.
 
-        Such a parent has its share of the cluster even while it has no children.
+        A parent without children has a share of the cluster, too.
         """
         parents = {queue.parent for queue in self.queues.values()}
         return frozenset(path for path, queue in self.queues.items() if queue.parent and path not in parents)
@@ -79,8 +79,8 @@ class SchedulerStatus:
 def in_full(apps: AppList, queues: Mapping[str, QueueStatus]) -> AppList:
     """Return the applications with full queue paths.
 
-    Before Hadoop 3.4 a Capacity Scheduler shows the queue name that the user gave, before 3.3 always the leaf's short
-    name. A name that matches no leaf, or several, is kept.
+    Before Hadoop 3.4, a Capacity Scheduler shows the queue name that the user gave; before 3.3, it shows the leaf's
+    short name. A name that matches no leaf, or several, is kept.
     """
     if named_in_full(apps):
         return apps
@@ -183,8 +183,8 @@ def capacity_limits(document: object, where: str) -> dict[str, str]:
     """Return the limits of queues in a Capacity Scheduler's ``/scheduler``, as settings without their prefix.
 
     These are maximum capacities, limits of users, applications and AMs, ordering policies, priorities, and whether
-    preemption takes nothing from a leaf (from none while it is off); capacities themselves are `QueueStatus.setting`. A
-    queue with absolute resources shows its effective maximum, which is no setting.
+    preemption is disabled for a leaf. Capacities are in `QueueStatus.setting`. The maximum of a queue with absolute
+    resources is left out, because the RM shows its effective maximum instead of the setting.
     """
     found: dict[str, str] = {}
     waiting = [(Fields(document, where, "answer").object("scheduler").object("schedulerInfo"), "")]
@@ -224,7 +224,7 @@ def _number_text(value: float) -> str:
 
 
 def capacity_path(fields: Fields, parent: str | None) -> str:
-    """Return a queue's full path; before Hadoop 3.4 an answer has only names."""
+    """Return a queue's full path; before Hadoop 3.4, an answer contains only names."""
     name = fields.text("queueName", "")
     return fields.text("queuePath", f"{parent}.{name}" if parent and name else "" if parent else "root")
 
@@ -261,7 +261,7 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
         policy=fields.text("orderingPolicyInfo", "utilization"),
         minimum=nothing,
         maximum=own.resource("effectiveMaxResource") if own is not None else nothing,
-        # A reservation does not hold resources yet.
+        # Reserved resources are not in use yet.
         used=used - reserved,
         am_maximum=usage.resource("amLimit") if leaf and usage is not None else nothing,
         demand=used - reserved + pending,
@@ -283,12 +283,12 @@ def _capacity_queue(fields: Fields, parent: str | None) -> QueueStatus:
 
 
 def comparable_settings(status: SchedulerStatus) -> dict[str, float]:
-    """Return what a Capacity Scheduler's queues are entitled to, in figures that can be compared among siblings.
+    """Return the capacities of a Capacity Scheduler's queues in figures that are comparable among siblings.
 
     These are the configured capacities (`QueueStatus.setting`). In the flexible queue mode
     (``legacy-queue-mode.enabled=false``, Hadoop 3.4) one sibling may have a weight and another a percentage or an
-    amount; then the effective capacities are returned, in percent of the parent, of memory if a queue's resources have
-    different capacities.
+    amount. Then the effective capacities are returned, in percent of the parent's; if they differ between a queue's
+    resources, those of memory.
     """
     kinds: dict[str | None, set[CapacityKind | None]] = {}
     for queue in status.queues.values():
@@ -301,11 +301,11 @@ def comparable_settings(status: SchedulerStatus) -> dict[str, float]:
 
 
 def parts_of_parents(status: SchedulerStatus) -> dict[str, float]:
-    """Return the guaranteed part of the parent's capacity of queues whose siblings are not guaranteed all of it.
+    """Return the guaranteed fraction of the parent's capacity for queues whose guarantees do not add up to all of it.
 
-    A Capacity Scheduler requires that configured percentages of siblings add up to 100. Children that it creates by a
-    template of the legacy queue mode (``ManagedParentQueue``) each have the template's percentage, so together they
-    may have less; nobody is guaranteed the rest. Queues of all other parents are not in the result.
+    A Capacity Scheduler requires that configured percentages of siblings add up to 100. Children that it creates from a
+    template of the legacy queue mode (``ManagedParentQueue``) each have the template's percentage, so that together
+    they may have less than 100. The children of all other parents are not in the result.
 
     Returns
     -------
@@ -343,9 +343,9 @@ def steady_weights(status: SchedulerStatus) -> dict[str, float]:
 def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> dict[str, float]:
     """Return the entitlements including those of queues that a Capacity Scheduler has created by itself.
 
-    Entitlements are fractions of the cluster there. If the configuration names none of a parent's children, the
-    children share the parent's entitlement in the ratio of their capacities. A created queue beside configured siblings
-    has the same ratio of entitlement to capacity as they have.
+    Entitlements in a Capacity Scheduler are fractions of the cluster. If the configuration names none of a parent's
+    children, the children share the parent's entitlement in the ratio of their capacities. A created queue with
+    configured siblings has the same ratio of entitlement to capacity as these.
     """
     if status.type != CAPACITY:
         return dict(entitlements)

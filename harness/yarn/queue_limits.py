@@ -1,8 +1,7 @@
-"""The limits of each queue in a ResourceManager's ``/scheduler``, and what counts against them, for both schedulers.
+"""The limits of each queue in a ResourceManager's ``/scheduler``, and the usage that counts against them. No I/O.
 
-These explain why a scheduler leaves an application or a container waiting although the queue has a share.
-`harness.yarn.queue_answers` reads what the controller needs in each period; this module serves explanations for people.
-No I/O.
+They explain why an application or a container waits although its queue has a share, in both schedulers.
+`harness.yarn.queue_answers` parses the figures that the controller needs in each period.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from harness.model.resources import ZERO, Resource
 from harness.yarn.answers import Fields
 from harness.yarn.queue_answers import CAPACITY, MAX_QUEUE_DEPTH, capacity_path, default_partition
 
-#: Two shares of a queue must differ by this factor to tell which one its scheduler counts.
+#: Memory share and dominant share of a queue must differ by this factor to determine which one its scheduler compares.
 _TOLD_APART = 1.05
 
 
 @dataclass(frozen=True, slots=True)
 class UserUse:
-    """What one user holds in a leaf of a Capacity Scheduler, and the limits of that user there."""
+    """One user's usage in a leaf of a Capacity Scheduler, and the user's limits there."""
 
     name: str
     used: Resource
@@ -87,14 +86,14 @@ class QueueLimits:
 class SchedulerLimits:
     """The limits of all queues by path.
 
-    ``dominant`` says whether the scheduler compares dominant shares (None: the answer does not tell).
+    ``dominant``: whether the scheduler compares dominant shares (None: unknown from the answer).
     """
 
     queues: Mapping[str, QueueLimits]
     dominant: bool | None = None
 
     def upwards(self, path: str) -> Iterator[QueueLimits]:
-        """Yield a queue and all queues above it, root last."""
+        """Yield a queue and all its ancestors, root last."""
         at: str | None = path
         while at is not None and (found := self.queues.get(at)) is not None:
             yield found

@@ -1,7 +1,8 @@
 """The supported Hadoop releases: their artefacts, their Java versions, and the differences between them.
 
-The one table of versions: jars (`harness.clusters.jars`), images (docker/), the simulated ResourceManager
-(`harness.sim.serve`) and docs/reference/hadoop-versions.md use it. One list of artefacts (docker/pom.xml) serves all.
+This is the only table of versions: jars (`harness.clusters.jars`), images (docker/), the simulated ResourceManager
+(`harness.sim.serve`) and docs/reference/hadoop-versions.md use it. One list of artefacts (docker/pom.xml) serves all
+releases.
 Sources: Maven Central, the class files of the jars, and answers of real ResourceManagers of each release.
 """
 
@@ -36,7 +37,7 @@ class HadoopRelease:
 
     @property
     def properties(self) -> dict[str, str]:
-        """Return the properties of docker/pom.xml that choose this release."""
+        """Return the properties of docker/pom.xml that select this release."""
         return {"hadoop.version": self.version, "hadoop.programs.version": self.programs}
 
     @property
@@ -51,10 +52,11 @@ class HadoopRelease:
         return asynchronous_by_default(self.hadoop)
 
 
-#: Since this release the Capacity Scheduler schedules asynchronously by default (YARN-7327). The default is in the
-#: code: neither the configuration nor ``/conf`` shows it.
+#: Since this release the Capacity Scheduler schedules asynchronously by default (YARN-7327). The default is in Hadoop's
+#: code, so neither the configuration nor ``/conf`` shows it.
 ASYNCHRONOUS_SINCE = (3, 5)
-#: Since this release (Jersey 2) JSON has the store's version as an integer in an object, and no empty maps.
+#: Since this release (Jersey 2), the JSON answer with the store's version is an object with an integer, and JSON has no
+#: empty maps.
 JERSEY_2_SINCE = (3, 5)
 
 
@@ -63,7 +65,7 @@ def asynchronous_by_default(hadoop: tuple[int, int]) -> bool:
     return hadoop >= ASYNCHRONOUS_SINCE
 
 
-#: The release of a cluster if none is given; docker/pom.xml has the same one.
+#: The release of a cluster if none is given; the same as in docker/pom.xml.
 DEFAULT = "3.5.0"
 RELEASES = MappingProxyType(
     {
@@ -88,19 +90,19 @@ RELEASES = MappingProxyType(
         )
     }
 )
-#: The release that is assumed for a file or a ResourceManager of unknown release: most clusters run one of this line.
+#: The release that is assumed for a file or a ResourceManager of unknown release; most clusters run this one.
 ASSUMED = (3, 4)
 #: The lines of releases in the table. A file of unknown release has to be valid for each of them.
 LINES = tuple(sorted({release.hadoop for release in RELEASES.values()}))
 
 
 def release_of(version: str | None, where: str = "--hadoop") -> HadoopRelease:
-    """Return the release of that name, or the latest of a line (3.5); None: the default.
+    """Return the release with a version, or the latest of a line such as 3.5 (None: the default release).
 
     Raises
     ------
     CallError
-        It is not in the table; ``where`` names the source of the request.
+        The release is not in the table. ``where`` names the source of the version in the message.
     """
     wanted = version or DEFAULT
     found = RELEASES.get(wanted) or next(

@@ -27,7 +27,7 @@ _ROOT = "/ws/v1/cluster"
 _SMALL = Resource(256, 1)
 #: Maximum size of an answer about a single object, bytes.
 _SMALL_ANSWER = 4 << 20
-#: Fields of an application that are not used here and cost the RM the most to write.
+#: Unused fields of an application that are expensive for the RM to write.
 _UNUSED = "resourceRequests,timeouts,appNodeLabelExpression,amNodeLabelExpression,resourceInfo"
 
 
@@ -102,7 +102,7 @@ def _application_path(identity: str, end: str = "") -> str:
 
 
 class RestClient:
-    """The REST API of one ResourceManager or of several that stand in for each other.
+    """The REST API of one ResourceManager, or of the ResourceManagers of a high-availability group.
 
     ``RestClient(["http://rm1:8088", "http://rm2:8088"])``. All methods raise Unreachable or NoActiveRm if no (active)
     RM answers within `options`, Refused if the RM answers with an error, BadAnswer for an invalid answer.
@@ -118,7 +118,7 @@ class RestClient:
     ) -> None:
         self.http = HttpClient(bases, options, clock=clock, sleep=sleep)
         self._sleep = sleep
-        #: Recently ended applications of the last answer; a client that polls every period gets most of them again.
+        #: Recently ended applications of the last answer, most of which are in the next answer, too.
         self._ended: answers.Ended = {}
 
     def __enter__(self) -> RestClient:
@@ -137,7 +137,7 @@ class RestClient:
         return read(answer.document, answer.url)
 
     def info(self) -> ClusterInfo:
-        """Read the active ResourceManager's ``/info`` (a standby answers it too and is skipped)."""
+        """Read the active ResourceManager's ``/info``; a standby also answers this request and is skipped."""
         last: ClusterInfo | Unreachable | None = None
         for base in [self.http.current, *(base for base in self.http.bases if base != self.http.current)]:
             try:
@@ -161,8 +161,8 @@ class RestClient:
     def properties(self, *, defaults: bool = True) -> dict[str, str]:
         """Read ``/conf``: the ResourceManager's own properties, with or without Hadoop's defaults.
 
-        The addresses that it has bound count as set by the program, not by a file. Raises Refused if the page is not
-        shown.
+        Without ``defaults``, addresses that the RM has set itself when binding them are left out, too. Raises Refused
+        if the page is not shown.
         """
         read = partial(answers.properties, defaults=defaults)
         return self._said(read, "/conf", params={"format": "json"})
@@ -187,7 +187,7 @@ class RestClient:
         return self._said(queue_answers.capacity_limits, f"{_ROOT}/scheduler")
 
     def nodes(self, states: Iterable[str] = (), *, only: str | None = None) -> list[NodeStatus]:
-        """Read ``/nodes``: nodes in the given states (none given: all but the lost and decommissioned ones).
+        """Read ``/nodes``: nodes in the given states; without states, all except lost and decommissioned nodes.
 
         ``only``: the address of a particular ResourceManager (None: the one that answers).
         """
@@ -197,7 +197,7 @@ class RestClient:
     def set_node_resource(self, identity: str, amount: Resource) -> None:
         """Change the resources that a node offers.
 
-        If the node has less than its running containers use, these continue until they end. Requires administrator
+        If the amount is less than the running containers use, these continue until they end. Requires administrator
         permission (``yarn.admin.acl``). Raises Refused if the RM does not know the node.
         """
         body = {
@@ -215,7 +215,7 @@ class RestClient:
         finished_from_ms: int | None = None,
         limit: int | None = None,
     ) -> AppList:
-        """Read ``/apps``: the retained applications in order of submission, without their resource requests (size)."""
+        """Read ``/apps``: the retained applications in order of submission, without their long lists of requests."""
         given: dict[str, object | None] = {
             "states": ",".join(states) or None,
             "queue": queue,
@@ -231,7 +231,7 @@ class RestClient:
         return found
 
     def app(self, identity: str) -> AppStatus:
-        """Read ``/apps/{id}``. Refused with status 404 if the RM does not know it (any more)."""
+        """Read ``/apps/{id}``. Raises Refused with status 404 if the RM does not know or retain the application."""
         return self._said(
             answers.app, _application_path(identity), params={"deSelects": _UNUSED}, most_bytes=_SMALL_ANSWER
         )
@@ -247,8 +247,9 @@ class RestClient:
     def submit(self, submission: Submission, identity: str | None = None) -> str:
         """Submit an application and return its ID: a new one, or the given one from `new_application`.
 
-        A submission whose answer was lost is not sent again; instead the RM is asked whether it knows the ID. Success
-        means only that the RM accepted the submission; whether the queue accepts it shows in the application's state.
+        A submission whose answer was lost is not sent again; instead, the RM is queried whether it knows the ID.
+        Success means only that the RM accepted the submission. The application's state shows whether the queue accepts
+        it.
         """
         if identity is None:
             identity = self.new_application().id
@@ -274,17 +275,18 @@ class RestClient:
     def move(self, identity: str, queue: str) -> str:
         """Move an application to another leaf queue; return the queue that the RM then shows.
 
-        Raises Refused if the RM does not move it: no such queue, its limits, no permission, a finished application.
+        Raises Refused if the RM does not move it, because there is no such queue, the queue is at a limit, the user
+        lacks permission, or the application has ended.
         """
         return self._said(answers.app_queue, _application_path(identity, "/queue"), "PUT", body={"queue": queue})
 
     def kill_tagged(self, tag: str) -> None:
-        """Kill unfinished applications with the tag; those that cannot be killed are left to the ResourceManager."""
+        """Kill unfinished applications with the tag. Applications that cannot be killed are skipped."""
         with contextlib.suppress(YarnfairError):
             self.kill_all(self.apps(tags=[tag]))
 
     def kill_all(self, apps: Iterable[AppStatus], *, timeout_s: float = 15.0) -> int:
-        """Kill unfinished applications; return how many. Those that cannot be killed are left to the RM."""
+        """Kill unfinished applications; return their number. Applications that cannot be killed are skipped."""
         killed = 0
         for app in apps:
             if not app.final:
@@ -307,7 +309,7 @@ class RestClient:
 def shown_site(rest: RestClient) -> dict[str, str] | None:
     """Return the ResourceManager's own properties (``/conf``); None if it refuses to show them.
 
-    None does not mean that there are no properties: hidden features may be switched on. Raises Unreachable.
+    With None, features may be switched on that are not visible here. Raises Unreachable.
     """
     try:
         return rest.properties()

@@ -1,7 +1,7 @@
-"""One client for a ResourceManager, or for two that stand in for each other: REST, refresh, and reading back.
+"""One client for a ResourceManager or a high-availability pair: REST, refresh, and reading back.
 
-A change succeeded if the RM shows it afterwards, regardless of a call's result: ``confirm_weights`` asks the RM for its
-present weights. harness.yarn.files writes the allocation file.
+A change has succeeded only if the RM shows it afterwards, whatever the call's result: ``confirm_weights`` queries the
+RM for its present weights. harness.yarn.files writes the allocation file.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from harness.yarn.rest import RestClient
 from harness.yarn.rpc import RpcAddress
 
 T = TypeVar("T")
-#: Maximum relative difference of two float32 of one decimal number after a division by 100 and back.
+#: Tolerance for a float32 number that was divided by 100 and multiplied again.
 _FLOAT32 = 1e-6
 
 
@@ -39,9 +39,9 @@ class RmAddress:
 
     @classmethod
     def of(cls, rest: str, *, admin: str | None = None, client: str | None = None) -> RmAddress:
-        """Create it from a REST address.
+        """Build the addresses from a REST address.
 
-        RPC is on the same host, at Hadoop's default ports, unless given as HOST:PORT.
+        An RPC address that is not given (as HOST:PORT) is the same host with Hadoop's default port.
         """
         base = base_url(rest)
         host = urlsplit(base).hostname or ""
@@ -53,7 +53,7 @@ class RmAddress:
 
 
 class NotEffective(InputError):
-    """A change did not take effect; `wrong` has for each queue the RM's value."""
+    """A change did not take effect. `wrong`: queue -> description of the RM's value."""
 
     def __init__(self, wrong: Mapping[str, str], *, where: str, waited_s: float, rms: int = 1) -> None:
         shown = "; ".join(f"{path}: {why}" for path, why in list(wrong.items())[:3])
@@ -106,7 +106,7 @@ class RmClient:
     def _active_first(self, ask: Callable[[RmAddress], T]) -> T:
         """Return the answer of the first active RM, beginning with the one that REST found last.
 
-        If there is none, raises the error of the RM that may be active; a standby's answer says nothing about it.
+        If there is none, raises the error of an RM that may be active in preference to that of a standby.
         """
         current = self.rest.http.current
         standby: NoActiveRm | None = None
@@ -151,9 +151,9 @@ class RmClient:
         return {path: queue.weight for path, queue in self.effective_queues().items()}
 
     def weights_or_why(self, status: SchedulerStatus) -> tuple[dict[str, float] | None, str]:
-        """Return `weights`.
+        """Return `weights` and '', or None and a reason if a Fair Scheduler's client RPC does not show them.
 
-        Or None and a reason if a Fair Scheduler's client RPC does not show them (REST has none).
+        REST does not show the weights of a Fair Scheduler.
         """
         try:
             return self.weights(status), ""

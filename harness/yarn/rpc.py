@@ -48,7 +48,7 @@ def zigzag(number: int) -> int:
 
 
 def field(number: int, value: int | bytes | str) -> bytes:
-    """Encode one field of a message: an int as a varint, everything else length-delimited."""
+    """Encode one field of a message: an int as a varint, a text or bytes length-delimited."""
     if isinstance(value, int):
         return varint(number << 3 | _VARINT) + varint(value)
     data = value.encode() if isinstance(value, str) else value
@@ -79,7 +79,7 @@ def read_varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, Value]]:
-    """Return the fields of a message as (number, value) in their order; bytes for everything that is not a varint.
+    """Yield the fields of a message in order as (number, value); a value that is not a varint is returned as bytes.
 
     Raises ValueError for an invalid message.
     """
@@ -158,7 +158,7 @@ def call(
     timeout_s: float = 10.0,
     login: Login | None = None,
 ) -> bytes:
-    """Make one call on its own connection; return the bytes of the response message.
+    """Make one call on a new connection; return the bytes of the response message.
 
     `protocol` is the Java interface's full name, `request` the encoded message, `user` the user of the call. With a
     `login` the user is its principal; a server without Kerberos trusts `user`. Raises NoTicket, Unreachable, NoActiveRm
@@ -189,7 +189,7 @@ def _called(
     timeout_s: float,
     login: Login | None,
 ) -> bytes:
-    """Make a `call` whose arguments are already checked."""
+    """Like `call`, without validating the arguments."""
     end = time.monotonic() + timeout_s
     client = uuid.uuid4().bytes
     where = f"{address} {method}"
@@ -227,14 +227,17 @@ def _called(
 def connect(host: str, port: int, end: float) -> socket.socket:
     """Open a TCP connection to the first address of a name that accepts one, before a moment.
 
-    `socket.create_connection` grants its timeout to each resolved address in turn, so a name with four addresses that
-    drop packets takes four times as long as was asked for. Here all addresses share the time: each gets an equal part
-    of what is left, so that a silent first address does not take the time of the one that answers.
+    `socket.create_connection` applies its timeout to each resolved address in turn, so a name with four addresses that
+    drop packets takes four times as long. Here all addresses share the time: each gets an equal part of the remaining
+    time, so that a silent address leaves enough time for the next one.
 
     Parameters
     ----------
-    end : the moment on `time.monotonic` by which the connection must be established. The connection's timeout is the
-        time left until then.
+    host, port
+        The server.
+    end : float
+        Time on `time.monotonic` by which the connection must be established. The connection's timeout is the remaining
+        time.
 
     Raises
     ------
@@ -287,7 +290,7 @@ def _sasl(state: int, token: bytes | None = None, method: bytes | None = None) -
 
 
 def _secured(connection: socket.socket, login: Login, host: str, end: float, where: str) -> SaslGssapi | None:
-    """Authenticates on a new connection; None: the server wants nobody authenticated (SaslRpcClient.saslConnect)."""
+    """Authenticate on a new connection; None if the server requires no authentication (SaslRpcClient.saslConnect)."""
     connection.sendall(_sasl(_NEGOTIATE))
     state, _, methods = _sasl_answer(connection, end, where)
     if state == _SUCCESS:
@@ -314,7 +317,7 @@ def _secured(connection: socket.socket, login: Login, host: str, end: float, whe
 
 
 def _sasl_answer(connection: socket.socket, end: float, where: str) -> tuple[int, bytes, list[bytes]]:
-    """State, token and methods of the server's next word."""
+    """Return the state, the token and the methods in the server's next SASL message."""
     body = _response(_frame(connection, end, where), where, call_id=_SASL_CALL_ID)
     state, token, methods = -1, b"", []
     try:
@@ -376,7 +379,7 @@ def _response(frame: bytes, where: str, *, call_id: int = 0) -> bytes:
         header = dict(fields(frame[start : start + size]))
         status = number(header[2])
         if status == _STATUS_SUCCESS:
-            # An unsigned field of 32 bits.
+            # The call ID is an unsigned field of 32 bits.
             if number(header[1]) & 0xFFFFFFFF != call_id & 0xFFFFFFFF:
                 raise ValueError("an answer to another call")
             length, body = read_varint(frame, start + size)

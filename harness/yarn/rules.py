@@ -1,4 +1,4 @@
-"""The rules of `validate` for a scheduler's file: each kind of mistake, its stable code, and what to do about it.
+"""The rules of `validate` for a scheduler's file: each kind of mistake with its stable code, its reason and its fix.
 
 docs/reference/validate.md is generated from these texts. A code never changes its meaning and is never reused.
 """
@@ -12,9 +12,9 @@ from enum import StrEnum
 class Level(StrEnum):
     """The severity of a finding."""
 
-    #: The RM refuses the file, or ignores a part of it, or interprets a part differently from how it is written.
+    #: The RM refuses the file, ignores a part of it, or interprets a part differently from its text.
     ERROR = "error"
-    #: The RM does what the file says, but that loses applications or has no effect.
+    #: The RM applies the setting, but it causes applications to be rejected or to wait, or has no effect.
     WARNING = "warning"
     #: Probably unintended, but harmless.
     HINT = "hint"

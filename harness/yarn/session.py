@@ -1,7 +1,7 @@
 """HTTP sessions with a deadline for each call, enforced on the call's connections; and messages about TLS errors.
 
-The timeouts of the library requests apply to each single read: a server that sends a byte now and then could hold a
-call for ever.
+The timeouts of the library requests apply to each single read, so a server that sends a byte now and then could delay a
+call without limit.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ PEM_HINT = "give a file of PEM certificates that this user may read"
 
 
 class Watch:
-    """Shuts the connections of one call down at its deadline, even while code waits for them.
+    """Shut down the connections of one call at its deadline, even while code is reading from them.
 
-    `late`: whether that has happened. The data read until then are not a complete answer, although the end of a
+    `late`: whether the deadline has passed. The data read until then are not a complete answer, although the end of a
     connection looks like the end of an answer. `sent`: whether a request was sent, so that the other side may have
     carried it out.
     """
@@ -68,7 +68,7 @@ class Watch:
     def add(self, connection: socket.socket) -> None:
         """Add a connection that the call uses, which is shut down when the call takes too long."""
         with self._changed, contextlib.suppress(OSError):
-            # Duplicate the handle: TLS takes the first one over, and shutting one down shuts both down.
+            # Keep a duplicate of the handle, because TLS takes over the first one. A shutdown applies to both.
             own = socket.socket(fileno=os.dup(connection.fileno()))
             self._sockets.append(own)
             if self.late:
@@ -102,7 +102,7 @@ def _shut(connection: socket.socket) -> None:
 
 
 class _Using(threading.local):
-    """The watch of the requests that this thread sends now."""
+    """The watch of the call that this thread makes now."""
 
     watch: Watch | None = None
 
@@ -119,7 +119,7 @@ def _uses(connection: socket.socket | None, *, sends: bool = False) -> None:
 
 
 class _Watched(HTTPConnection):
-    """A connection that tells its call's watch which socket it uses, and when it sends."""
+    """A connection that reports its socket, and the time when it sends, to the watch of its call."""
 
     def _new_conn(self) -> socket.socket:
         made = super()._new_conn()
@@ -127,7 +127,7 @@ class _Watched(HTTPConnection):
         return made
 
     def request(self, *args: Any, **named: Any) -> None:
-        # Before anything is sent: a request that fails in here was certainly not carried out.
+        # Connect before anything is sent: a request that fails here was certainly not carried out.
         if self.sock is None:
             self.connect()
         _uses(self.sock, sends=True)
@@ -162,7 +162,7 @@ class _Adapter(HTTPAdapter):
 
 
 class Session(requests.Session):
-    """A session whose calls can have a deadline; one call at a time."""
+    """A session whose calls can have a deadline. It supports one call at a time."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -182,13 +182,13 @@ class Session(requests.Session):
 
 
 def tls_trouble(error: BaseException, base: str) -> Unreachable | None:
-    """Explain in one line why no TLS connection could be made; None if the error is another one.
+    """Explain in one line why no TLS connection could be made; None if the error has another cause.
 
-    `base`: the requested address, for errors without one (a redirection leads elsewhere).
+    `base`: the requested address, for errors that do not contain the address (after a redirection it is another one).
     """
     request = getattr(error, "request", None)
     parts = urlsplit(request.url or "" if request is not None else "")
-    # The address only, because its query may contain a delegation token.
+    # Leave out the path and the query, because the query may contain a delegation token.
     where = f"{parts.scheme}://{parts.netloc}" if parts.netloc else base
     if (isinstance(error, OSError) and "invalid path" in str(error)) or "CERTIFICATE_OR_CRL" in str(error):
         return Unreachable("no TLS connection: the authority's file cannot be read", where=where, hint=PEM_HINT)

@@ -21,14 +21,15 @@ from harness.yarn.ssh import Access, connected
 if TYPE_CHECKING:
     import paramiko
 
-#: Time limit of a command on the host.
+#: Time limit of a command on the host, seconds.
 _COMMAND_S = 15.0
 
 
 class OverSftp(ConfigStore):
     """A file on an SFTP host; subclasses open the session.
 
-    Mode, owner and group are kept, and the POSIX ACL if commands may be run there; a symbolic link stays a link.
+    Mode, owner and group are preserved, and also the POSIX ACL if commands may be run on the host. A symbolic link is
+    kept.
     """
 
     path: str
@@ -70,7 +71,7 @@ class OverSftp(ConfigStore):
             temporary = posixpath.join(folder, f".{last}{TEMPORARY}{uuid.uuid4().hex[:12]}")
             try:
                 with session.open(temporary, "wb") as file:
-                    # It is readable by nobody until the permitted readers are known.
+                    # Only the owner may read the temporary file until its permissions are set.
                     session.chmod(temporary, 0o600)
                     file.set_pipelined(True)
                     file.write(data)
@@ -80,7 +81,7 @@ class OverSftp(ConfigStore):
                 if old is not None:
                     _keep_acl(session, target, temporary, self.name)
                 still()
-                # The protocol's own rename does not replace; OpenSSH's extension does, like POSIX rename.
+                # The protocol's own rename does not replace an existing file; OpenSSH's extension does.
                 session.posix_rename(temporary, target)
             except BaseException:
                 # The first error is raised; `clear` removes the leftovers.
@@ -90,12 +91,12 @@ class OverSftp(ConfigStore):
 
     def remove(self) -> None:
         """Remove the file if it exists."""
-        # A file that is already gone counts as removed.
+        # A file that does not exist counts as removed.
         with self._session() as session, contextlib.suppress(FileNotFoundError):
             session.remove(session.normalize(self.path) or self.path)
 
     def clear(self) -> int:
-        """Remove leftovers of interrupted writes; return how many."""
+        """Remove temporary files of interrupted writes; return their number."""
         with self._session() as session:
             folder, last = posixpath.split(session.normalize(self.path) or self.path)
             left = [name for name in session.listdir(folder) if left_by(name, last)]
@@ -149,7 +150,7 @@ class SftpStore(OverSftp):
 
 
 def _old(session: paramiko.SFTPClient, path: str) -> tuple[str, paramiko.SFTPAttributes | None]:
-    """Return the file that a path leads to through symbolic links, and its attributes (None: there is none)."""
+    """Return the path after symbolic links are resolved, and the file's attributes (None: there is no file)."""
     target = session.normalize(path) or path
     try:
         return target, session.stat(target)
@@ -158,10 +159,10 @@ def _old(session: paramiko.SFTPClient, path: str) -> tuple[str, paramiko.SFTPAtt
 
 
 def _become(session: paramiko.SFTPClient, temporary: str, old: paramiko.SFTPAttributes | None, where: str) -> None:
-    """Give a new file the old one's owner, group and mode. Raises InputError if somebody would lose read access."""
+    """Copy the old file's owner, group and mode to a new file. Raises InputError if a user would lose read access."""
     mode = 0o644 if old is None or old.st_mode is None else stat.S_IMODE(old.st_mode)
     wanted, has = _owner(old) if old is not None else None, _owner(session.stat(temporary))
-    if wanted is not None and has is not None:  # otherwise there was none, or the server does not show owners
+    if wanted is not None and has is not None:  # otherwise there is no old file, or the server does not show owners
         # The protocol sets both at once, so the group is set together with the present owner.
         for uid in dict.fromkeys((wanted[0], has[0])):
             if has == (uid, wanted[1]):
@@ -176,7 +177,7 @@ def _become(session: paramiko.SFTPClient, temporary: str, old: paramiko.SFTPAttr
 
 
 def _keep_acl(session: paramiko.SFTPClient, old: str, new: str, where: str) -> None:
-    """Give a new file the old one's POSIX ACL by commands of the host, if they may be run, because SFTP has no ACLs.
+    """Copy the old file's POSIX ACL to a new file by commands on the host, if allowed, because SFTP has no ACLs.
 
     Raises InputError if the host has the commands and they fail.
     """
@@ -198,7 +199,7 @@ def _keep_acl(session: paramiko.SFTPClient, old: str, new: str, where: str) -> N
             shell.shutdown_write()
             told = shell.recv(64)
     except (paramiko.SSHException, OSError, EOFError):
-        return  # an account that may only transfer files
+        return  # the account may only transfer files
     if told.strip() == b"lost":
         hint = "run setfacl on that host by hand to see why, or take the ACL from the file"
         raise InputError("not replaced: its ACL cannot be kept", where=where, hint=hint)

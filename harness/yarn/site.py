@@ -1,8 +1,8 @@
-"""Finds settings in yarn-site.xml that prevent a ResourceManager's start, as far as its scheduler is concerned.
+"""Find settings in yarn-site.xml that prevent a ResourceManager's start, limited to those that its scheduler reads.
 
 The order follows ``ResourceManager.serviceInit``, ``ResourceUtils``, ``AbstractYarnScheduler`` and ``FairScheduler`` in
-3.4.2 and 3.5.0; tests/oracle/test_site_files.py compares both. `harness.yarn.capacity.loading` covers what the Capacity
-Scheduler reads from yarn-site.xml through its own configuration.
+3.4.2 and 3.5.0; tests/oracle/test_site_files.py compares the results. `harness.yarn.capacity.loading` checks the
+settings of yarn-site.xml that the Capacity Scheduler reads through its own configuration.
 """
 
 from __future__ import annotations
@@ -80,12 +80,15 @@ def check_site(values: Mapping[str, str], *, scheduler: Scheduler) -> list[Findi
 
     Parameters
     ----------
-    values : the properties of the file; `harness.yarn.capacity.properties.Site` knows their lines.
-    scheduler : the scheduler whose file is checked together with it.
+    values : Mapping[str, str]
+        The properties of the file. A `harness.yarn.capacity.properties.Site` also contains their lines.
+    scheduler : Scheduler
+        The scheduler whose file is checked together with yarn-site.xml.
 
     Returns
     -------
-    Findings that prevent the ResourceManager's start, by line.
+    list[Finding]
+        Findings that prevent the ResourceManager's start, sorted by line.
     """
     check = _Check(Site.of(values), scheduler)
     check.run()
@@ -117,7 +120,7 @@ class _Check:
         self.findings.append(Finding(self.site.lines.get(key, 1), None, what, hint, code, file=self.site.source))
 
     def number(self, key: str, default: float, kind: str) -> float | None:
-        """Read a number as Hadoop's getters do; None (and one refusal) if Hadoop throws."""
+        """Read a number like Hadoop's getters; record a refusal and return None if Hadoop throws."""
         read: dict[str, Callable[[str], float]] = {
             "int": lambda name: self.settings.integer(name, int(default)),
             "long": lambda name: self.settings.long(name, int(default)),
@@ -153,7 +156,7 @@ class _Check:
             self.refuse("YF103", _CLASS, f"{name[:120]!r} is no scheduler of Hadoop's", f"write {own}")
 
     def _types(self) -> dict[str, str]:
-        """Return resource type -> its unit, as far as they can be read."""
+        """Return resource type -> its unit, for the types that can be read."""
         found = {MEMORY: "Mi", VCORES: ""}
         names = self.settings.strings(TYPES)
         for name in dict.fromkeys(names):

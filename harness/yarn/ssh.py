@@ -1,7 +1,7 @@
 """SSH connections: settings from ~/.ssh/config, strict host key checking, one-line messages for all failures.
 
-A host that is missing in known_hosts, or has another key there, is refused. Keys come from a file, ~/.ssh or the agent;
-there is no password prompt.
+A host that is missing in known_hosts, or has another key there, is refused. Private keys are read from a file, ~/.ssh
+or the agent; there is no password prompt.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ from harness.yarn.ssh_proxy import Proxy, proxy_command
 if TYPE_CHECKING:
     import fabric
 
-# Failures are reported by our errors; paramiko's threads would print tracebacks into a service's log.
+# Failures are raised as errors of this package. Without a handler, paramiko's threads would also print tracebacks.
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How to reach one host. None: as in ~/.ssh/config; ``known_hosts`` None: the user's own. ``key``: a file."""
+    """The parameters of a connection to one host.
+
+    A value of None is taken from ~/.ssh/config, and for ``known_hosts`` the user's own file is used. ``key``: path of a
+    private key.
+    """
 
     name: str
     host: str
@@ -39,14 +43,14 @@ class Access:
 
 
 class UnknownHost(Unreachable):
-    """A host that known_hosts does not know."""
+    """A host that is missing in known_hosts."""
 
 
 @contextlib.contextmanager
 def connected(
     access: Access, where: str, *, through: fabric.Connection | None = None, failed: str = "no connection"
 ) -> Iterator[fabric.Connection]:
-    """Open a connection: directly, as ~/.ssh/config says (ProxyJump, ProxyCommand), or ``through`` another one.
+    """Open a connection: directly, by a proxy of ~/.ssh/config (ProxyJump, ProxyCommand), or ``through`` another one.
 
     ``where`` and ``failed`` are for messages. Raises Refused, Unreachable, InputError.
     """
@@ -61,7 +65,7 @@ def connected(
         what = f"~/.ssh/config has no number for its port: {said['port'][:40]}"
         raise InputError(what, where=where) from None
     try:
-        # Loaded here, because paramiko tries a file as every type of key and reports only the last type's error.
+        # Load the key here: paramiko itself would try the file as every type of key and report only the last error.
         key = paramiko.PKey.from_path(access.key) if access.key else None
     except (OSError, ValueError, TypeError, paramiko.SSHException, paramiko.pkey.UnknownKeyType) as error:
         hint = "give a private key that OpenSSH reads, without a passphrase"
@@ -95,7 +99,7 @@ def connected(
         connection = fabric.Connection(
             host, user=said.get("user"), port=port, config=config, gateway=through, connect_kwargs=options
         )
-        # fabric's own client accepts whatever key a new host shows.
+        # Replace fabric's own client, which accepts any key of a new host.
         connection.client = client
         stack.callback(client.close)
         try:
@@ -120,13 +124,13 @@ def connected(
 def _settings(access: Access) -> dict[str, Any]:
     """Return the settings of ~/.ssh/config for the host.
 
-    A port or user that was given takes precedence, also for %p and %r in a ProxyCommand.
+    A port or user in ``access`` takes precedence, also for %p and %r in a ProxyCommand.
     """
     import paramiko
 
     own = "".join(f"{key} {value}\n" for key, value in (("Port", access.port), ("User", access.user)) if value)
     config = paramiko.SSHConfig.from_text(own)
-    # There is no file, or paramiko cannot read it (it supports less than OpenSSH): only the address is used.
+    # If there is no file, or paramiko cannot parse it (it supports less than OpenSSH), only the address is used.
     with contextlib.suppress(OSError, UnicodeError, paramiko.ssh_exception.ConfigParseError):
         text = Path(os.path.expanduser("~/.ssh/config")).read_text(encoding="utf-8")
         config = paramiko.SSHConfig.from_text(own + text)

@@ -1,4 +1,4 @@
-"""Connects to an SSH host through another program (ProxyCommand) or other hosts (ProxyJump) of ~/.ssh/config.
+"""Connect to an SSH host through another program (ProxyCommand) or other hosts (ProxyJump) of ~/.ssh/config.
 
 As in OpenSSH, a program's standard input and output are the connection.
 """
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from harness.base.errors import InputError, reason
 
-#: Time that a program gets to end after it was asked to.
+#: Time that a program gets to end after SIGTERM, seconds.
 _END_S = 2.0
 
 
@@ -27,7 +27,7 @@ def proxy_command(said: Mapping[str, object], host: str, port: int, *, timeout_s
     left to OpenSSH's `ssh`, which reads ~/.ssh/config itself for the intermediate hosts; there is no password prompt,
     and their keys have to be in known_hosts.
     """
-    # As in OpenSSH the first one counts, even if it says "none".
+    # As in OpenSSH, the first of the two settings counts, even if its value is "none".
     first = next((key for key in said if key in ("proxycommand", "proxyjump")), None)
     value = str(said[first] or "none") if first is not None else "none"
     if value.lower() == "none":
@@ -73,7 +73,7 @@ class Proxy:
     def close(self) -> None:
         """Close the connection and end the command's process group."""
         self.socket.close()
-        # The process has ended by itself.
+        # Ignore the error if the process has already ended.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGTERM)
         try:

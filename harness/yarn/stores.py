@@ -53,7 +53,7 @@ class WebHdfsStore(ConfigStore):
         self._hdfs.delete(self.path)
 
     def clear(self) -> int:
-        """Remove leftovers of interrupted writes; return how many."""
+        """Remove temporary files of interrupted writes; return their number."""
         folder, last = posixpath.split(self.path)
         left = [found.name for found in self._hdfs.listing(folder) if left_by(found.name, last)]
         for name in left:
@@ -76,7 +76,7 @@ def open_store(text: str, options: HttpOptions | None = None) -> ConfigStore:
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        # The library's message quotes a part of the address, which may contain a part of a password.
+        # Do not show the library's message, which may quote a part of a password.
         raise CallError(f"{text!r} is not a place: its host or its port is not valid", hint=hint) from None
     path = unquote(parts.path)
     if parts.password is not None:

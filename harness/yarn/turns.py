@@ -1,8 +1,8 @@
-"""Estimate when a limit that holds a queue or an application back will next let something through. Pure.
+"""Estimate when a limit that blocks a queue or an application will admit the next application or container. No I/O.
 
-A limit on applications or their masters lets the next one start when a running one ends; a limit on resources, when
-containers end. When that will be is known to nobody: the estimate assumes that they go on to end as often as lately,
-and says so. Where nothing has ended lately, or where no end would help, there is no estimate but the reason.
+A limit of applications or AMs admits the next one when a running application ends, and a limit of resources when
+containers end. The estimate assumes that they end at the recent rate, and its text states this. If nothing has ended
+recently, or if no end would help, the result contains a reason instead of an estimate.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _OF_USERS = frozenset({"user-am-share", "user-running-apps", "user-limit"})
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """When a limit is expected to let the next one through.
+    """The estimated time until a limit admits the next application or container.
 
-    ``expected_s``: in how many seconds (None: not known, or never by itself). ``words``: the estimate with its basis,
-    or why there is none; a whole sentence.
+    ``expected_s``: seconds until then (None: unknown, or never without a change). ``words``: a sentence with the
+    estimate and its basis, or with the reason why there is none.
     """
 
     expected_s: float | None
@@ -32,20 +32,21 @@ class Turn:
 
 
 def turn_of_hold(facts: Facts, hold: Hold, path: str, user: str = "", before: int = 0) -> Turn:
-    """Return when one limit is expected to let the next one through.
+    """Estimate when one limit admits the next application or container.
 
     Parameters
     ----------
     facts
-        What the ResourceManager shows.
+        The ResourceManager's figures.
     hold
         The limit.
     path
-        The leaf queue that is held back, or whose application is.
+        The blocked leaf queue, or the queue of the blocked application.
     user
-        The user whose application is held back; "": a whole queue is explained, whose first waiting application tells.
+        The user of the blocked application. If a whole queue is explained (""), the user of its first waiting
+        application is used.
     before
-        How many applications wait ahead of it for the same limit.
+        Number of applications ahead of it that wait for the same limit.
     """
     if hold.kind == "state":
         return Turn(None, "Its turn does not come before the queue is set to RUNNING.")
@@ -57,7 +58,7 @@ def turn_of_hold(facts: Facts, hold: Hold, path: str, user: str = "", before: in
 
 
 def turn(facts: Facts, holds: Sequence[Hold], path: str, user: str = "", before: int = 0) -> Turn | None:
-    """Return when all limits together are expected to let the next one through; None if there is none.
+    """Estimate when all limits together admit the next application or container; None if there is no limit.
 
     The parameters are those of `turn_of_hold`.
     """
@@ -69,7 +70,7 @@ def turn(facts: Facts, holds: Sequence[Hold], path: str, user: str = "", before:
 
 
 def _by_applications(facts: Facts, hold: Hold, path: str, user: str, before: int) -> Turn:
-    """Return when as many applications have ended as must, by the ends within the last hour."""
+    """Estimate when enough applications have ended, from the number of ends within the last hour."""
     whose = f"{hold.queue} of {user}" if hold.kind == "user-am-share" else hold.queue
     if hold.kind == "user-running-apps":
         whose = f"{user} in all queues"
@@ -86,7 +87,7 @@ def _by_applications(facts: Facts, hold: Hold, path: str, user: str, before: int
         ask = ask_of_queue(facts, path)
         size = 0 if ask is None else ask.vcores if hold.unit == "vcores" else ask.memory_mb
         lacking = (hold.has or 0.0) + size - (hold.limit if hold.limit is not None else math.inf)
-        # A Capacity Scheduler lets one master through where none runs, however small the limit is.
+        # A Capacity Scheduler admits one AM if none is running, however small the limit is.
         if not facts.is_capacity and hold.limit is not None and size > hold.limit:
             return Turn(
                 None, f"Its turn does not come by itself: the limit is below the {size:,} {hold.unit} of one master."
@@ -122,14 +123,14 @@ def _by_applications(facts: Facts, hold: Hold, path: str, user: str, before: int
 
 
 def _by_containers(facts: Facts, hold: Hold, path: str, before: int) -> Turn:
-    """Return when as much has ended as must, by the containers that ended since the ResourceManager's start."""
-    # A user's containers are not counted separately: those of the leaf are.
+    """Estimate when enough containers have ended, from the number of ends since the ResourceManager's start."""
+    # The RM does not count a user's containers separately, so those of the leaf are used.
     queue = facts.status.queues[hold.queue]
     ask = ask_of_queue(facts, path)
     vcores = hold.unit == "vcores"
     size = 1 if ask is None else ask.vcores if vcores else ask.memory_mb
     has, most = hold.has or 0.0, hold.limit or 0.0
-    # A user may hold more than the limit by one container, and gets the next when it holds no more than the limit.
+    # A user gets the next container while the usage does not exceed the limit, and may thus exceed it by one container.
     lacking = max(has - most if hold.kind == "user-limit" else has + size - most, 0.0) + before * size
     if hold.kind == "maximum" and size > most:
         return Turn(

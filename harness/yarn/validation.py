@@ -1,7 +1,7 @@
-"""The single entry point for checking a scheduler's configuration: takes a whole document, returns findings.
+"""The single entry point for validating a scheduler's configuration: takes a whole document, returns findings.
 
-Pure and fast: no clock, network or file. ``yarnfair validate`` prints what it returns; the controller calls it before
-every write. The two validators (`fair.validate`, `capacity.validate`) define the findings.
+It uses no clock, network or file. ``yarnfair validate`` prints its findings, and the controller calls it before every
+write. The two validators (`fair.validate`, `capacity.validate`) define the findings.
 """
 
 from __future__ import annotations
@@ -29,22 +29,28 @@ def check_document(
     site: Mapping[str, str] | None = None,
     hadoop: tuple[int, int] | None = None,
 ) -> Verdict:
-    """Check the text of an allocation file or of a Capacity Scheduler's file; the root element tells which.
+    """Validate the text of an allocation file or of a Capacity Scheduler's file, depending on its root element.
+
+    Never raises because of the content.
 
     Parameters
     ----------
-    document : the whole file.
-    source : name of the document in messages.
-    site : properties of yarn-site.xml, as `read_site` returns them, for the cluster's limits, resource types and
-        monitors. None if they are not known.
-    hadoop : the release of Hadoop that has to load it, as (3, 5). None: each line of releases that yarnfair knows; a
-        finding that does not concern all of them names the releases. All releases read an allocation file in the same
-        way.
+    document : bytes
+        The whole file.
+    source : str
+        Name of the document in messages.
+    site : Mapping[str, str] or None
+        Properties of yarn-site.xml from `read_site`, for the cluster's limits, resource types and monitors (None:
+        unknown).
+    hadoop : tuple[int, int] or None
+        The Hadoop release that has to load the document, as (3, 5). None: all releases that yarnfair knows; a finding
+        that does not concern all of them names the releases. All releases parse an allocation file in the same way.
 
     Returns
     -------
-    All findings by line, then those in yarn-site.xml; ``refused`` tells whether the RM would refuse to start or
-    refresh. Never raises because of the content.
+    Verdict
+        All findings by line, then those in yarn-site.xml. ``refused`` is True if the RM would refuse to start or to
+        refresh.
     """
     capacity = is_configuration(document)
     if capacity:
@@ -55,22 +61,26 @@ def check_document(
         found = check_site(site, scheduler="capacity" if capacity else "fair")
         said = {(one.code, one.what) for one in verdict.findings}
         verdict.findings += [one for one in found if (one.code, one.what) not in said]
-        # A stable sort: findings in yarn-site.xml come last.
+        # Move findings in yarn-site.xml to the end; the sort is stable.
         verdict.findings.sort(key=lambda one: one.file is not None)
     return verdict
 
 
 def check_properties(values: Mapping[str, str], *, source: str, site: Mapping[str, str] | None = None) -> Verdict:
-    """Check a Capacity Scheduler's properties without a file, as from a configuration store.
+    """Validate a Capacity Scheduler's properties without a file, for example from a configuration store.
 
     Parameters
     ----------
-    values : full name of each property -> its value.
-    source : name of their source in messages.
-    site : properties of yarn-site.xml; None if they are not known.
+    values : Mapping[str, str]
+        Full name of each property -> its value.
+    source : str
+        Name of their source in messages.
+    site : Mapping[str, str] or None
+        Properties of yarn-site.xml (None: unknown).
 
     Returns
     -------
-    All findings, in the order of the properties; their line is the property's position from 1.
+    Verdict
+        All findings in the order of the properties. A finding's line is the position of its property, from 1.
     """
     return validate_values(values, source=source, site=site)

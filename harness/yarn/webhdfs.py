@@ -1,6 +1,6 @@
-"""HDFS by its REST interface, WebHDFS: status, listing, reading, writing, renaming and removing files.
+"""Access to HDFS by its REST interface, WebHDFS: status, listing, reading, writing, renaming and removing files.
 
-The NameNode only names the DataNode, which sends and receives the data. Files of any size are transferred in pieces.
+The NameNode redirects to a DataNode, which sends or receives the data. Files of any size are transferred in pieces.
 Source: Hadoop's "WebHDFS REST API", version 3.4.
 """
 
@@ -28,7 +28,7 @@ from harness.yarn.http import HttpOptions, open_session, parse_json, remote_exce
 from harness.yarn.kerberos import hint_of, wants_ticket
 from harness.yarn.session import Session, Watch, tls_trouble
 
-#: Maximum size of answers that are documents, not files: a folder of some 100,000 files.
+#: Maximum size of an answer that is a document instead of a file, bytes: a folder of about 100,000 files.
 _ANSWER_BYTES = 64 << 20
 _PIECE_BYTES = 1 << 20
 _LOG = logging.getLogger(__name__)
@@ -37,10 +37,11 @@ _ERRORS = (requests.RequestException, urllib3.exceptions.HTTPError, http.client.
 
 @dataclass(frozen=True, slots=True)
 class HdfsStatus:
-    """A file or folder. ``name``: its last part; ``size`` in bytes, 0 for a folder; ``permission``: octal digits.
+    """A file or folder.
 
-    ``owner``, ``group``: "" if HDFS does not show them; ``acl``: whether it has an ACL beyond its permission;
-    ``modified_ms``: since 1970, 0 if HDFS does not show it.
+    ``name``: last part of its path. ``size``: in bytes, 0 for a folder. ``permission``: octal digits. ``owner``,
+    ``group``: "" if HDFS does not show them. ``acl``: whether it has an ACL in addition to its permission.
+    ``modified_ms``: modification time since 1970, 0 if HDFS does not show it.
     """
 
     name: str
@@ -92,9 +93,9 @@ class WebHdfs:
     def _answer(
         self, method: str, path: str, operation: str, data: IO[bytes] | bytes | None, params: dict[str, str]
     ) -> Iterator[tuple[requests.Response, Watch]]:
-        """Return the response to one operation after redirections to a DataNode.
+        """Provide the response to one operation after a redirection to a DataNode.
 
-        Its status is checked, its body unread.
+        The response's status is checked, and its body has not been read.
         """
         options, where = self.options, f"{self.base}{path}"
         query = {"op": operation, **params}
@@ -105,7 +106,7 @@ class WebHdfs:
         hint = "check the NameNode's address, and that its DataNodes' names resolve here"
         timer = Timer()
         with self._asked(f"WebHDFS {operation}", where, hint) as (session, watch):
-            # The NameNode must not receive the data itself.
+            # Do not send the data to the NameNode.
             with session.request(method, url, params=query, timeout=times, allow_redirects=False, stream=True) as first:
                 _LOG.debug("%s %s %s: HTTP %s in %s", method, shown(url), query, first.status_code, timer)
                 if first.status_code not in (301, 302, 307):
@@ -116,15 +117,15 @@ class WebHdfs:
             with session.request(
                 method, target, data=data, timeout=times, allow_redirects=False, stream=True
             ) as second:
-                # Without its query, which may contain a delegation token.
+                # Do not log the query, which may contain a delegation token.
                 _LOG.debug("%s %s: HTTP %s in %s", method, target.partition("?")[0], second.status_code, timer)
                 watch.restart()
                 yield self._checked(second, operation, where), watch
 
     def _redirected(self, target: str, where: str) -> str:
-        """Return the DataNode's address from the NameNode.
+        """Return the DataNode's address to which the NameNode redirects.
 
-        Raises BadAnswer for none, or for one without TLS behind TLS.
+        Raises BadAnswer if there is none, or if it would continue a connection with TLS without TLS.
         """
         try:
             parts = urlsplit(target)
@@ -133,7 +134,7 @@ class WebHdfs:
         if parts.scheme not in ("http", "https"):
             raise BadAnswer("redirected to nowhere", where=where)
         if parts.scheme != "https" and self.base.startswith("https:"):
-            # The part after the host may contain a secret: a delegation token.
+            # Show only the host, because the rest of the address may contain a delegation token.
             hint = "switch https on for the DataNodes (dfs.http.policy)"
             raise BadAnswer(f"redirected from https to http://{well_formed(parts.netloc)[:80]}", where=where, hint=hint)
         return target
@@ -154,7 +155,7 @@ class WebHdfs:
     def call(
         self, method: str, path: str, operation: str, data: IO[bytes] | bytes | None = None, **params: str
     ) -> bytes:
-        """Carry out one operation and return its whole answer (64 MiB at most)."""
+        """Carry out one operation and return its whole answer (at most 64 MiB)."""
         with self._answer(method, path, operation, data, params) as (answer, _):
             content: bytes = answer.raw.read(_ANSWER_BYTES + 1, decode_content=True)
         if len(content) > _ANSWER_BYTES:
@@ -165,7 +166,7 @@ class WebHdfs:
         return parse_json(self.call(method, path, operation, None, **params) or b"null", f"{self.base}{path}")
 
     def status(self, path: str) -> HdfsStatus | None:
-        """Return the status of a path; None if nothing is there."""
+        """Return the status of a path; None if it does not exist."""
         try:
             told = self._document("GET", path, "GETFILESTATUS")
         except Refused as error:
@@ -203,7 +204,7 @@ class WebHdfs:
         with self._answer("GET", path, "OPEN", None, {}) as (answer, watch):
             found = answer.iter_content(_PIECE_BYTES)
             while piece := next(found, b""):
-                # The caller may take any time for a piece.
+                # The time that the caller takes for a piece does not count.
                 watch.pause()
                 yield piece
                 watch.restart()
@@ -224,10 +225,21 @@ class WebHdfs:
     ) -> None:
         """Write a file atomically: write it beside the target, then rename it over the target.
 
-        like : the replaced file, whose permission, owner, group and ACL are kept. Raises InputError if they cannot be
-            kept and somebody would lose read access.
-        temporary : the part of the temporary file's name between the file's name and the random suffix.
-        still : called just before the rename; an exception keeps the old file in place.
+        Parameters
+        ----------
+        path : str
+            The target.
+        data : IO[bytes] or bytes
+            The new content.
+        permission : str
+            Octal digits of the permission of a new file.
+        like : HdfsStatus or None
+            The replaced file, whose permission, owner, group and ACL are preserved. InputError is raised if this is
+            impossible and a user would lose read access.
+        temporary : str
+            Part of the temporary file's name between the file's name and the random suffix.
+        still : Callable or None
+            Called just before the rename. If it raises, the old file stays in place.
         """
         folder, last = posixpath.split(path)
         new = posixpath.join(folder, f".{last}{temporary}{uuid.uuid4().hex[:12]}")
@@ -248,7 +260,7 @@ class WebHdfs:
             raise
 
     def _become(self, new: str, path: str, like: HdfsStatus) -> None:
-        """Give a new file the owner, group and ACL of the file at `path`."""
+        """Copy the owner, group and ACL of the file at `path` to a new file."""
         has = self.status(new)
         if has is None:
             return
@@ -263,7 +275,7 @@ class WebHdfs:
             entries = self._document("GET", path, "GETACLSTATUS")["AclStatus"]["entries"]
             self.call("PUT", new, "SETACL", aclspec=_acl_spec(like.permission, entries))
         elif has.acl:
-            # It has an ACL from the folder's default, which the old file did not have.
+            # The old file has no ACL: remove the one that the new file got from the folder's default.
             self.call("PUT", new, "REMOVEACL")
             self.call("PUT", new, "SETPERMISSION", permission=like.permission)
         now = self.status(new) or has
@@ -289,7 +301,7 @@ class WebHdfs:
         where = f"{self.base}/conf"
         with self._asked("the NameNode", where, "check its address") as (session, _):
             times = (self.options.connect_timeout_s, self.options.read_timeout_s)
-            # Older releases take the wanted form from the parameter, newer ones from the header.
+            # Older releases choose the format by the parameter, newer ones by the header.
             asked, form = {"name": "fs.defaultFS", "format": "json"}, {"Accept": "application/json"}
             with session.get(
                 where, params=asked, headers=form, timeout=times, allow_redirects=False, stream=True
@@ -304,7 +316,7 @@ class WebHdfs:
 
 
 def _acl_spec(permission: str, entries: list[str]) -> str:
-    """Return a whole ACL; HDFS shows a file's extended entries, and the mask as the permission of the group."""
+    """Return a complete ACL from the shown extended entries and the permission, whose group part is the mask."""
     owner, mask, others = (
         "".join(letter if int(digit) & bit else "-" for letter, bit in zip("rwx", (4, 2, 1), strict=True))
         for digit in permission[-3:]
@@ -337,7 +349,7 @@ def open_hdfs(text: str, options: HttpOptions | None = None) -> tuple[WebHdfs, s
         parts = urlsplit(text)
         port = parts.port
     except ValueError:
-        # The library's message quotes a part of the address, which may contain a part of a password.
+        # Do not show the library's message, which may quote a part of a password.
         raise CallError(f"{text!r} is not a place: its host or its port is not valid", hint=hint) from None
     path = posixpath.normpath(unquote(parts.path)) if parts.path else ""
     usual = {"webhdfs": ("http", 9870), "swebhdfs": ("https", 9871)}.get(parts.scheme)

@@ -1,6 +1,6 @@
-"""Settings of a Capacity Scheduler's configuration that the RM accepts but nobody can have meant.
+"""Find settings of a Capacity Scheduler's configuration that the RM accepts but that are probably mistakes.
 
-They cause applications to be rejected or to wait, or have no effect. Follows Hadoop 3.4.2 and 3.5.0
+Such settings cause applications to be rejected or to wait, or have no effect. Follows Hadoop 3.4.2 and 3.5.0
 (AbstractLeafQueue, AbstractParentQueue, CSMappingPlacementRule, YarnAuthorizationProvider).
 """
 
@@ -27,7 +27,7 @@ _TEMPLATES = {
 
 
 class _Places(Protocol):
-    """Receives findings: the check of the file."""
+    """The check of a file, which receives the findings."""
 
     def spot(self, key: str, queue: str | None = None) -> Spot | None:
         """Return the position of the property of this name; None if it is not set."""
@@ -60,7 +60,7 @@ class _Traps:
     def __init__(self, check: _Places, root: Node, reading: Reading) -> None:
         self.check, self.root, self.reading = check, root, reading
         self.nodes = list(root.tree())
-        #: Refused properties; consequences of a refusal are not reported again.
+        #: Refused properties, whose consequences are not reported again.
         self.refused = {refusal.key for refusal in reading.refusals}
         self._totals: dict[tuple[str, str], float] = {}
         #: Queues already reported to accept no application.
@@ -88,7 +88,7 @@ class _Traps:
             )
 
     def stopped(self) -> None:
-        # If a child says RUNNING, the mistake is reported there.
+        # If a child's state is RUNNING, the mistake is reported at the child.
         if self.root.stopped and any(found.code == "YF131" for found in self.reading.refusals):
             return
         if self.root.stopped:
@@ -349,7 +349,7 @@ class _Traps:
                     )
 
     def _templates(self) -> dict[str, list[tuple[str, str]]]:
-        """Queue path -> the settings of its templates in the order of the file, and what must be enabled for each."""
+        """Return queue path -> (setting of a template, setting that must be enabled for it) in the file's order."""
         found: dict[str, list[tuple[str, str]]] = {}
         for key in self.reading.settings.own:
             for begin, way in _TEMPLATES.items():

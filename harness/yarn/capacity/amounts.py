@@ -1,4 +1,4 @@
-"""Capacities as absolute resources and as vectors, parsed like Hadoop parses them.
+"""Parsers for capacities written as absolute resources and as vectors, with Hadoop's behaviour.
 
 Hadoop parses ``[memory=8192,vcores=8]`` twice: ``CapacitySchedulerConfiguration`` as absolute resources, and
 ``QueueCapacityConfigParser`` as a vector, whose parts may also be weights and percentages. The two throw on different
@@ -93,8 +93,10 @@ def parse_absolute(text: str | None, types: Collection[str] = ()) -> dict[str, i
 
     Parameters
     ----------
-    text : the capacity as written.
-    types : further resource types that the RM knows.
+    text : str or None
+        The capacity as written.
+    types : Collection[str]
+        Further resource types that the RM knows.
 
     Raises
     ------
@@ -137,7 +139,7 @@ def unread(text: str, types: Collection[str] = ()) -> list[str]:
 
 
 def vector_kinds(text: str | None, *, root: bool, memory_needed: bool, types: Collection[str] = ()) -> set[str]:
-    """Return the kinds of a capacity's parts as the vector parser sees them: percentage, absolute, weight.
+    """Return the kinds of a capacity's parts according to the vector parser: percentage, absolute, weight.
 
     Parameters
     ----------
@@ -163,7 +165,7 @@ def vector_kinds(text: str | None, *, root: bool, memory_needed: bool, types: Co
 
 
 def vector_weight(text: str | None, *, memory_needed: bool, types: Collection[str] = ()) -> float | None:
-    """Return the weight of a vector whose parts are all the same weight (valid in legacy mode too); else None."""
+    """Return the weight of a vector if all parts are the same weight (also valid in legacy mode); else None."""
     if text is None or not is_vector(text):
         return None
     if set(vector_parts(text, memory_needed=memory_needed, types=types).values()) != {"weight"}:
@@ -175,7 +177,7 @@ def vector_weight(text: str | None, *, memory_needed: bool, types: Collection[st
 
 
 def vector_parts(text: str, *, memory_needed: bool, types: Collection[str] = ()) -> dict[str, str]:
-    """Return the kind of each resource's part in a vector; empty if the whole vector counts as none.
+    """Return the kind of each resource's part in a vector; empty if Hadoop ignores the whole vector.
 
     ``text`` is a vector (`is_vector`). Raises ValueError for a number that Hadoop throws on.
     """
@@ -260,5 +262,5 @@ def any_amount(amounts: Amounts) -> bool:
 
 
 def amounts_text(amounts: Amounts) -> str:
-    """Return the amounts in the form in which a file has them."""
+    """Format amounts as in a configuration file: ``[memory=1024,vcores=1]``."""
     return "[" + ",".join(f"{'memory' if n == MEMORY else n}={amount}" for n, amount in amounts.items()) + "]"

@@ -52,7 +52,7 @@ _ACLS = {
     "aclListReservations": "acl_list_reservations",
     "aclSubmitReservations": "acl_submit_reservations",
 }
-#: Placement rules of the Fair Scheduler -> policies of mapping rules; those for queues below root name it as parent.
+#: Placement rule of the Fair Scheduler -> policy of a mapping rule.
 _POLICIES = {
     "specified": "specified",
     "user": "user",
@@ -78,7 +78,11 @@ class Note:
 
 @dataclass(slots=True)
 class Conversion:
-    """The properties without their prefix, those of ``yarn-site.xml`` with their full name, and the remarks."""
+    """The result of a conversion.
+
+    ``properties``: the Capacity Scheduler's properties, without their prefix. ``site``: properties of
+    ``yarn-site.xml``. ``changes`` and ``lost``: remarks on settings that work differently or have no counterpart.
+    """
 
     properties: dict[str, str] = field(default_factory=dict)
     site: dict[str, str] = field(default_factory=dict)
@@ -93,10 +97,17 @@ def convert_allocations(
 
     Parameters
     ----------
-    cluster : the cluster's resources, needed for maxima given as amounts, which become percentages.
-    fixed_queues : applications never create queues; placement rules only use existing queues.
+    file : AllocationFile
+        The allocation file.
+    cluster : Resource or None
+        The cluster's resources, by which maxima given as amounts are converted to percentages.
+    fixed_queues : bool
+        Whether placement rules only use existing queues, so that applications never create queues.
 
-    Raises InputError for a queue name that the Capacity Scheduler does not support.
+    Raises
+    ------
+    InputError
+        The Capacity Scheduler does not support a queue's name.
     """
     tree = queue_tree(file)
     return _Converter(file, tree, cluster, fixed_queues).convert()
@@ -185,7 +196,7 @@ class _Converter:
 
     def _am_share(self, share: float, queue: str | None) -> str:
         if abs(share + 1) < 1e-4:
-            # No limit. With 1, as fs2cs writes, one user's AMs would be limited to the queue's share.
+            # Write a value that is no limit. With 1, which fs2cs writes, AMs would be limited to the queue's share.
             return f"{ENOUGH:g}"
         if share != share or share < 0:
             self.change(queue, "its AM share let no ApplicationMaster start; one at a time does now")
@@ -258,8 +269,8 @@ class _Converter:
         self.maxima[queue.path] = min(above, part)
         if part >= above:
             return "100"
-        # A float32 of a percentage below 0.001 would be rounded to 0 by some readers; 0 lets nothing run, as in the
-        # file.
+        # Some readers round a float32 percentage below 0.001 to 0. A maximum of 0 means that nothing runs, as in the
+        # allocation file.
         return _plain(100.0 * part / above)
 
     def _part(self, queue: Queue) -> float:
@@ -363,9 +374,9 @@ class _Converter:
             self.change(None, "queues that applications make get weight 1, and `yarnfair enforce` does not steer them")
 
     def _names_alone(self) -> None:
-        """Note what changes for applications that name a queue.
+        """Add remarks about applications that name a queue.
 
-        One scheduler accepts paths, the other only short names.
+        The two schedulers accept different forms of names: paths, or only short names.
         """
         paths: dict[str, list[str]] = {}
         for queue in self.tree:
@@ -411,8 +422,8 @@ class _Converter:
         if rule.name == "reject":
             return {**made, "policy": "reject", "create": False}
         if rule.name == "default":
-            # If the rule cannot place an application, the application is rejected. Without this setting it would go to
-            # the queue that it asks for, whatever the rules say.
+            # The Fair Scheduler rejects an application that this rule cannot place. Without this setting, the Capacity
+            # Scheduler would place it into the queue that the application names.
             made["fallbackResult"] = "reject"
             target = ensure_root_prefix(rule.queue or "default")
             if target == f"{ROOT}.default" and target in self.tree:

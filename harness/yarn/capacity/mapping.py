@@ -16,14 +16,14 @@ from harness.base.errors import nearest
 from harness.yarn.fair.javanum import split, trim
 from harness.yarn.misspelt import likely
 
-#: Types of queues as mapping rules distinguish them; ``creating``: it creates queues by itself.
+#: Types of queues that mapping rules distinguish. Queues are created automatically below ``creating`` ones.
 QueueKind = Literal["leaf", "parent", "creating", "creating-v1"]
 #: Variables that Hadoop replaces in the path of a rule's queue.
 VARIABLES = frozenset({"%user", "%primary_group", "%secondary_group", "%application", "%specified", "%default"})
 _IMMUTABLE = VARIABLES - {"%default"}
 _TYPES = ("user", "group", "application")
 _FALLBACKS = ("skip", "reject", "placeDefault")
-#: Policies of a JSON rule -> what they add to the parent queue's path; None: not a path.
+#: Policy of a JSON rule -> the part that it adds to the parent queue's path (None: the policy has no such path).
 _POLICIES: dict[str, str | None] = {
     "specified": None,
     "reject": None,
@@ -70,7 +70,7 @@ class QueueNames:
     def path(self, name: str) -> str | None:
         """Return the full path that a name or path refers to; None if no queue or several match."""
         if name in self.kinds:
-            # `root` takes precedence: it is the root queue even if a queue below has the same name.
+            # `root` always means the root queue, even if another queue has the same short name.
             return name
         return self.full_names[name][0] if len(self.full_names.get(name, ())) == 1 else None
 
@@ -84,7 +84,7 @@ class QueueNames:
 
 
 class _Rules:
-    """Validates one rule after the other, because an earlier one may set the default queue."""
+    """Validate rules one after the other, because an earlier rule may set the default queue."""
 
     def __init__(self, queues: QueueNames) -> None:
         self.queues = queues
@@ -121,7 +121,7 @@ class _Rules:
 
     def _instead(self, name: str) -> str:
         own = {leaf if "." in name else leaf.rpartition(".")[2]: leaf for leaf in self.queues.leaves()}
-        # Suggest a sibling of similar name; a queue below another parent is a different one.
+        # Suggest only a sibling with a similar name.
         known = {path.rpartition(".")[2]: path for path in own if path.rpartition(".")[0] == name.rpartition(".")[0]}
         close = known.get(likely(name.rpartition(".")[2], known, whole=True), "")
         return f"write {close}" if close else "name a queue that exists, or add it"
@@ -230,7 +230,7 @@ def read_json(text: str) -> Any:
         raise ValueError(f"{name} is not a value")
 
     start = len(text) - len(text.lstrip(" \t\r\n"))
-    # Hadoop's parser stops after the document, so what follows does not matter.
+    # Like Hadoop's parser, ignore any text after the document.
     return json.JSONDecoder(parse_constant=constant).raw_decode(text, start)[0]
 
 

@@ -56,30 +56,31 @@ _NUMBERS = {
 
 
 def monitored(site: Mapping[str, object]) -> bool:
-    """Return whether the Capacity Scheduler's monitors run (set in yarn-site.xml); preemption may be among them."""
+    """Return whether yarn-site.xml enables the Capacity Scheduler's monitors, of which preemption may be one."""
     return str(site.get(ENABLE, "")).strip().lower() == "true"
 
 
 def runs_monitor(site: Mapping[str, object], monitor: str) -> bool:
-    """Return whether a monitor, by the full name of its class, is among those that run if monitors run at all.
+    """Return whether a monitor is listed, by the full name of its class, so that it runs if monitors are enabled.
 
-    Without a list, only preemption runs.
+    Without a list, preemption is the only one.
     """
     return monitor in [name.strip() for name in str(site.get(POLICIES, PREEMPTION)).split(",")]
 
 
 def may_run_monitor(values: Mapping[str, object], site: Mapping[str, object], monitor: str) -> bool:
-    """Return whether either of two sources lists a monitor among those that run if monitors run at all.
+    """Return whether a monitor is listed by any of two sources that may apply (`runs_monitor`).
 
-    ``values`` are the scheduler's properties and ``site`` the ResourceManager's own. A file's list wins over
-    yarn-site.xml's, which wins over a configuration store's: if it is unknown which one applies, either may.
+    ``values`` are the scheduler's properties and ``site`` those of yarn-site.xml. The list in a capacity-scheduler.xml
+    overrides that of yarn-site.xml, which overrides that of a configuration store. This function is for callers that do
+    not know which of them applies.
     """
     lists = [source for source in (values, site) if POLICIES in source]
     return any(runs_monitor(source, monitor) for source in lists or [{}])
 
 
 def preempts(site: Mapping[str, object]) -> bool:
-    """Return whether the monitors run, and include preemption."""
+    """Return whether the monitors are enabled and preemption is one of them."""
     return monitored(site) and runs_monitor(site, PREEMPTION)
 
 
@@ -95,7 +96,7 @@ def queues_disabled(values: Mapping[str, str], paths: Iterable[str], monitors: b
     paths
         The queues, parents before their children.
     monitors
-        Whether the monitors run; without them no queue can be preempted from.
+        Whether the monitors run. Without them, preemption is disabled for all queues.
     """
     found: dict[str, bool] = {}
     for path in paths:
@@ -108,10 +109,16 @@ def queues_disabled(values: Mapping[str, str], paths: Iterable[str], monitors: b
 class MonitorCheck:
     """The context of a check of monitors.
 
-    site : yarn-site.xml, which names the monitors.
-    scheduler : everything that the Capacity Scheduler reads; None for the Fair Scheduler.
-    number : reads one of the scheduler's numbers, reporting an invalid one.
-    refuse : reports (property, problem, hint).
+    Parameters
+    ----------
+    site : Settings
+        Properties of yarn-site.xml, which names the monitors.
+    scheduler : Settings or None
+        All properties that the Capacity Scheduler reads (None: the Fair Scheduler).
+    number : Callable
+        Reads a numeric property (name, default, Java type) and reports an invalid one.
+    refuse : Callable
+        Reports (property, problem, hint).
     """
 
     site: Settings
@@ -123,7 +130,7 @@ class MonitorCheck:
         """Report each monitor that prevents the ResourceManager's start."""
         if not self.site.flag(ENABLE):
             return
-        # Where yarn-site.xml names none, yarn-default.xml does.
+        # If yarn-site.xml does not list the monitors, the list of yarn-default.xml applies.
         names = self.site.strings(POLICIES) if self.site.raw(POLICIES) is not None else [PREEMPTION]
         for name in dict.fromkeys(names):
             if name in _INTERVALS:

@@ -1,9 +1,8 @@
 """A Hadoop configuration file (``capacity-scheduler.xml``): its properties, and edits that leave all other bytes alone.
 
-Read as Hadoop reads it: of two properties with one name the last one counts, unless the first is final; names are
-trimmed. Values keep their white space, so that they can be restored exactly, and are trimmed where they are used.
-References that Hadoop resolves and an edit could not follow (``xi:include``, ``${...}`` in a capacity) are refused
-where they matter.
+The file is parsed like Hadoop does: of two properties with one name the last one counts, unless the first is final;
+names are trimmed. Values keep their white space, so that they can be restored exactly, and are trimmed where they are
+used. References that an edit cannot preserve (``xi:include``, ``${...}`` in a capacity) are refused.
 """
 
 from __future__ import annotations
@@ -20,16 +19,15 @@ from harness.yarn.queue_limits import SchedulerLimits
 PREFIX = "yarn.scheduler.capacity."
 #: The property of asynchronous scheduling, which a ResourceManager reads only at its start.
 ASYNCHRONOUS = f"{PREFIX}schedule-asynchronously.enable"
-#: Values of user-limit-factor and maximum-am-resource-percent from which a single user is not limited at any usual
-#: share.
+#: A value of user-limit-factor or maximum-am-resource-percent that is so large that it does not limit a user.
 ENOUGH = 1000.0
-#: ``autoCreationEligibility`` in ``/scheduler`` -> the setting that it tells, without ``.enabled``.
+#: Value of ``autoCreationEligibility`` in ``/scheduler`` -> the corresponding setting, without ``.enabled``.
 _CREATION = {"legacy": "auto-create-child-queue", "flexible": "auto-queue-creation-v2"}
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The location of a property: its text, the bytes of its value's content, and those of the whole element."""
+    """A property's text, and the byte offsets of its value's content and of the whole element."""
 
     value: str
     begin: int
@@ -39,13 +37,16 @@ class _Place:
 
 
 class Site(Mapping[str, str]):
-    """The properties of a yarn-site.xml, and where they are.
+    """The properties of a yarn-site.xml with their line numbers.
 
     Parameters
     ----------
-    values : name -> text.
-    source : name of the file in messages.
-    lines : name -> its line from 1; missing if the line is not known.
+    values : Mapping[str, str]
+        Name -> text.
+    source : str
+        Name of the file in messages.
+    lines : Mapping[str, int]
+        Name -> its line from 1; missing if the line is unknown.
     """
 
     def __init__(self, values: Mapping[str, str], *, source: str = "yarn-site.xml", lines: Mapping[str, int]) -> None:
@@ -83,9 +84,9 @@ class ConfigurationFile:
         return Site(self.values, source=source, lines=lines)
 
     def edited(self, changes: Mapping[str, str | None]) -> bytes:
-        """Return the file with these values; None removes a property.
+        """Return the file with changed values; None removes a property.
 
-        Only their bytes differ; new ones are appended at the end.
+        All other bytes are unchanged. New properties are appended at the end.
         """
         cuts: list[tuple[int, int, bytes]] = []
         new: list[str] = []
@@ -125,7 +126,7 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
 
     if root.tag != "configuration":
         refuse(root, f"the root element is <{root.tag[:40]}>", "a Hadoop configuration begins with <configuration>")
-    # Few files contain the word at all, so the tree of a thousand queues is rarely searched.
+    # Few files contain the word, so that a large tree is rarely searched.
     for item in root.below() if b"include" in data else ():
         if item.tag.endswith("include"):
             refuse(item, "an included file", "write its properties into this one: they could not be given back")
@@ -159,10 +160,10 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
 def shown_properties(limits: SchedulerLimits) -> dict[str, str]:
     """Return the Capacity Scheduler's properties that ``/scheduler`` shows, with their prefix.
 
-    An RM whose configuration is a file shows it nowhere else. The page does not tell whether a value is set or a
-    default, and has no settings of the scheduler as a whole. A queue that the scheduler has created by itself is in no
-    configuration; its settings are those of its parent's template. The page does not show a template without queues, so
-    the result has values for it that limit nothing; `unseen_templates` names its parent.
+    An RM whose configuration is a file shows it nowhere else. The page does not distinguish set values from defaults,
+    and it has no settings of the scheduler as a whole. A queue that the scheduler has created by itself is in no
+    configuration; its settings come from its parent's template. The page does not show a template without queues. The
+    result contains values for it that limit nothing, and `unseen_templates` returns its parent.
     """
     found: dict[str, str] = {}
     templates = _legacy_templates(limits)
@@ -171,7 +172,7 @@ def shown_properties(limits: SchedulerLimits) -> dict[str, str]:
         if queue.creation in _CREATION:
             found[f"{PREFIX}{path}.{_CREATION[queue.creation]}.enabled"] = "true"
         if queue.creation == "legacy":
-            # Not -1, which releases before 3.4 take for a limit below 0.
+            # -1 would mean no limit, too, but releases before 3.4 use it as a number.
             template = {"user-limit-factor": ENOUGH, "maximum-am-resource-percent": ENOUGH, **templates.get(path, {})}
             found |= {f"{PREFIX}{path}.leaf-queue-template.{key}": f"{value:g}" for key, value in template.items()}
         if queue.created:
@@ -188,8 +189,8 @@ def shown_properties(limits: SchedulerLimits) -> dict[str, str]:
 def unseen_templates(limits: SchedulerLimits) -> list[str]:
     """Return the parents that create queues by templates whose settings ``/scheduler`` does not show.
 
-    A legacy template shows in the first queue that is created from it. A flexible one consists of several templates, of
-    which a created queue does not show which one it has its settings from.
+    The settings of a legacy template are visible in the first queue created from it. A flexible parent has several
+    templates, and a created queue does not show from which of them its settings come.
     """
     shown = _legacy_templates(limits)
     return [path for path, queue in limits.queues.items() if queue.creation in _CREATION and path not in shown]

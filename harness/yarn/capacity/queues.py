@@ -1,4 +1,4 @@
-"""The Capacity Scheduler's queue tree as configured, and the computation of capacities for wanted shares of siblings.
+"""The Capacity Scheduler's configured queue tree, and the computation of capacities from siblings' shares.
 
 Follows Hadoop 3.4.2 (CapacitySchedulerConfiguration, AbstractParentQueue, legacy queue mode): a queue's capacity is a
 weight (``4w``), a percentage of its parent, or absolute resources (``[memory=8192,vcores=8]``); the children of a
@@ -24,14 +24,15 @@ Mode = Literal["weight", "percent", "absolute"]
 
 #: Hadoop's largest weight (MAXIMUM_CAPACITY_VALUE).
 MOST_WEIGHT = 10_000.0
-#: The smallest weight written: smaller ones change no order, because every queue is guaranteed one container.
+#: The smallest weight that is written. Smaller weights would not change the order, because every queue gets a
+#: container.
 LEAST_WEIGHT = 1e-4
 #: Percentages are multiples of this unit; every queue gets at least one unit.
 PERCENT_UNIT = 1e-4
-#: If maximum capacities fix the shares of siblings, which were rounded down to that unit, their sum may be too small.
-#: Then percentages are multiples of this one, the finest that `Capacity.text` supports.
+#: Shares that maximum capacities determine are rounded down to `PERCENT_UNIT`, so their sum may be too small. Then
+#: percentages are multiples of this unit, the finest that `Capacity.text` supports.
 FINE_PERCENT_UNIT = 1e-6
-#: Tolerance of the children's sum, as a fraction of 1 (CapacitySchedulerConfiguration, PRECISION).
+#: Tolerance of the sum of the children's capacities, as a fraction of 1 (CapacitySchedulerConfiguration, PRECISION).
 SUM_PRECISION = 0.0005
 MAX_DEPTH = 64
 _NUMBER = r"[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+\."
@@ -50,7 +51,7 @@ class Capacity:
 
     @property
     def entitlement(self) -> float:
-        """Return the number to compare among siblings: the weight, the percentage, or the memory in MiB."""
+        """Return the number by which siblings are compared: the weight, the percentage, or the memory in MiB."""
         return float(self.amounts.get("memory", 0)) if self.amounts is not None else self.value
 
     def text(self) -> str:
@@ -68,7 +69,7 @@ class CapacityQueue:
     parent: str | None
     children: tuple[str, ...]
     capacity: Capacity
-    #: Why this queue's capacity cannot be steered; "" if it can.
+    #: Reason why the controller cannot change the capacities of this queue's children ('': it can).
     fixed: str = ""
 
 
@@ -96,8 +97,7 @@ def read_capacity(text: str | None, where: str) -> Capacity:
 def read_maximum(text: str | None) -> Capacity | None:
     """Parse a maximum capacity: a percentage of the parent's, or absolute resources.
 
-    Returns None if it limits nothing: without a text, at Hadoop's default of -1, and for an invalid number, which
-    `validate` reports.
+    Returns None if there is no limit: no text, Hadoop's default of -1, or an invalid number, which `validate` reports.
     """
     try:
         found = None if text is None else read_capacity(text, "maximum-capacity")
@@ -167,7 +167,7 @@ def queue_tree(values: Mapping[str, str], *, source: str) -> dict[str, CapacityQ
 
 
 def _fixed(values: Mapping[str, str], path: str) -> str:
-    """Explain why a queue's own settings prevent steering of its children; "" if they do not."""
+    """Explain why a queue's settings prevent changes of its children's capacities ('': they do not)."""
     for key, what in (
         ("auto-create-child-queue.enabled", "it creates queues by itself (auto-create-child-queue)"),
         ("auto-queue-creation-v2.enabled", "it creates queues by itself (auto-queue-creation-v2)"),
@@ -192,11 +192,24 @@ def capacities(
 ) -> dict[str, Capacity]:
     """Return capacities of all children of a parent in the ratio of ``shares``, keeping their type.
 
-    A child whose capacity is 0 keeps it: Hadoop serves it after all others in any case. ``total``: the parent's
-    absolute resources, if they are new. ``moved``: the absolute resources to divide again; every queue keeps its
-    amounts of the others, which the accounts do not count. ``leaves``: number of leaves below a child that is a parent,
-    whose absolute resources must suffice for them. ``most``: maximum capacities; a child whose share exceeds its
-    maximum gets the maximum, and its siblings divide the rest. Raises InputError if no such capacities exist.
+    A child whose capacity is 0 keeps it: Hadoop serves it after all others in any case. Raises InputError if no such
+    capacities exist.
+
+    Parameters
+    ----------
+    shares : Mapping[str, float]
+        Child -> its share, in any unit.
+    old : Mapping[str, Capacity]
+        Child -> its present capacity.
+    total : Capacity or None
+        The parent's absolute resources, if they have changed.
+    moved : Collection[str]
+        The absolute resources to divide again. Every queue keeps its amounts of the other resources.
+    leaves : Mapping[str, int] or None
+        Child that is a parent -> number of its leaves, each of which needs a part of its absolute resources.
+    most : Mapping[str, Capacity] or None
+        Child -> its maximum capacity. A child whose share exceeds it gets the maximum, and its siblings divide the
+        rest.
     """
     mode = next(iter(old.values())).mode
     open_ = {path: share for path, share in shares.items() if old[path].entitlement > 0}
@@ -212,13 +225,13 @@ def capacities(
 
 
 def _alike(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> bool:
-    """Return whether the old capacities have these ratios already, within float32 precision."""
+    """Return whether the old capacities already have the ratios of ``shares``, within float32 precision."""
     ratios = [old[path].entitlement / share for path, share in shares.items()]
     return max(ratios) <= min(ratios) * (1 + 1e-6)
 
 
 def _fits(old: Mapping[str, Capacity], total: Capacity | None, moved: Collection[str]) -> bool:
-    """Return whether the siblings' amounts fit in the parent's present absolute resources, if these are new."""
+    """Return whether the siblings' amounts fit into the parent's changed absolute resources (None: unchanged)."""
     if total is None or total.amounts is None:
         return True
     return all(
@@ -229,7 +242,7 @@ def _fits(old: Mapping[str, Capacity], total: Capacity | None, moved: Collection
 
 
 def _weights(shares: Mapping[str, float], old: Mapping[str, Capacity]) -> dict[str, Capacity]:
-    """Return weights with the previous sum, so that readers recognise them."""
+    """Return weights with the previous sum, so that their magnitude stays familiar to readers."""
     scale = sum(old[path].value for path in shares) / sum(shares.values())
     scale = min(scale, MOST_WEIGHT / max(shares.values()))
     return {
@@ -245,7 +258,7 @@ def _percentages(
         raise InputError(f"{len(shares)} queues are too many for percentages", hint="give them weights (1w)")
     percents = {path: limit.value for path, limit in most.items() if limit.amounts is None}
     for unit in (PERCENT_UNIT, FINE_PERCENT_UNIT):
-        # Binary fractions are slightly above or below a decimal unit.
+        # Add a tolerance, because a binary fraction may be slightly below the decimal multiple of the unit.
         caps = {path: math.floor(value / unit + 1e-6) for path, value in percents.items()}
         least = dict.fromkeys(shares, round(PERCENT_UNIT / unit))
         given = _apportion_within(round(100.0 / unit), shares, least, caps)
@@ -277,7 +290,7 @@ def _absolute(
             continue
         whole = sum(has[path] for path in shares)
         if total is not None and total.amounts is not None:
-            # The parent has another amount now: its children divide it in proportion to their old amounts.
+            # The parent's amount has changed, so the children cannot divide more than that.
             whole = min(whole, total.amounts.get(name, whole))
         taking = {path: share for path, share in shares.items() if has[path] > 0}
         if whole < sum(leaves.get(path, 1) for path in taking):
@@ -292,17 +305,22 @@ def _absolute(
 
 
 def filled(old: Mapping[str, Capacity], open_: Collection[str], above: Capacity) -> dict[str, str]:
-    """Return capacity texts with which some siblings divide what the others leave, in the ratio of their own ones.
+    """Return capacities with which some siblings divide what the others leave, in the ratio of their old capacities.
 
     Parameters
     ----------
-    old : the capacities of all children of one parent.
-    open_ : which of them may change.
-    above : the capacity of the parent.
+    old : Mapping[str, Capacity]
+        The capacities of all children of one parent.
+    open_ : Collection[str]
+        The children whose capacity may change.
+    above : Capacity
+        The parent's capacity.
 
     Returns
     -------
-    The texts; empty for weights, which are valid in any combination, and if nothing is left.
+    dict[str, str]
+        Child -> text of its new capacity; empty for weights, which are valid in any combination, and if the others
+        leave nothing.
     """
     shares = {path: old[path].entitlement for path in open_ if old[path].entitlement > 0}
     modes = {capacity.mode for capacity in old.values()}
@@ -322,7 +340,7 @@ def filled(old: Mapping[str, Capacity], open_: Collection[str], above: Capacity)
 
 
 def _cut(old: Mapping[str, Capacity], shares: Collection[str], whole: Mapping[str, int]) -> dict[str, str]:
-    """Scale absolute resources down to what the parent has left of each; unchanged if they fit."""
+    """Scale absolute resources down to the amounts that the parent has left; unchanged if they fit."""
     amounts = {path: dict(old[path].amounts or {}) for path in shares}
     for name, most in whole.items():
         fixed = sum((capacity.amounts or {}).get(name, 0) for path, capacity in old.items() if path not in shares)
@@ -338,8 +356,8 @@ def _cut(old: Mapping[str, Capacity], shares: Collection[str], whole: Mapping[st
 def is_by_hand(text: str) -> bool:
     """Return whether a person may have written this capacity. A controller writes four decimals, or any whole MiB.
 
-    A fraction such as 100 / 7, written out, counts as a person's. A person's memory has a unit, or is a multiple of 50
-    or 64 MiB.
+    A written-out fraction such as 100 / 7 counts as a person's. So does an amount of memory with a unit or in multiples
+    of 50 or 64 MiB.
     """
     if text.strip().startswith("["):
         return _amounts_by_hand(text)
@@ -367,7 +385,7 @@ def _amounts_by_hand(text: str) -> bool:
 def _apportion_within(
     units: int, shares: Mapping[str, float], least: Mapping[str, int], most: Mapping[str, int]
 ) -> dict[str, int]:
-    """Apportion units as `_apportion` does, but none above its maximum, as far as the others can take the rest."""
+    """Like `_apportion`, but limited to the maxima ``most``, as far as the others can take the rest."""
     held: dict[str, int] = {}
     while open_ := {path: share for path, share in shares.items() if path not in held}:
         needs = sum(least.get(path, 1) for path in open_)
@@ -383,7 +401,7 @@ def _apportion_within(
 
 
 def _apportion(units: int, shares: Mapping[str, float], least: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Apportion whole units in the ratio of the shares by the largest remainder, at least one each; ties in order."""
+    """Divide whole units in the ratio of the shares by the largest remainder method, with at least one for each."""
     whole = sum(shares.values())
     exact = {path: share / whole * units for path, share in shares.items()}
     given = {path: math.floor(part) for path, part in exact.items()}
@@ -400,5 +418,5 @@ def _apportion(units: int, shares: Mapping[str, float], least: Mapping[str, int]
 
 
 def _decimal(value: float) -> str:
-    """Format without an exponent, which not every version of Hadoop can read here."""
+    """Format a number without an exponent, which not every version of Hadoop can read in a capacity."""
     return f"{value:.6f}".rstrip("0").rstrip(".") or "0"

@@ -1,7 +1,7 @@
-"""Properties of a Hadoop configuration, read as ``org.apache.hadoop.conf.Configuration`` reads them.
+"""Properties of a Hadoop configuration, with the semantics of ``org.apache.hadoop.conf.Configuration``.
 
-Names may lack the Capacity Scheduler's prefix: `Settings` adds it. Numbers and flags are converted as Hadoop's getters
-do it; where these throw, ValueError is raised.
+Names may lack the Capacity Scheduler's prefix: `Settings` adds it. Numbers and flags are converted like Hadoop's
+getters do; where these throw, ValueError is raised.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ class Settings:
 
     Parameters
     ----------
-    values : full name of each property -> its text, as the file has it.
-    site : properties of yarn-site.xml, which apply if the file does not set them.
+    values : Mapping[str, str]
+        Full name of each property of the file -> its text.
+    site : Mapping[str, str] or None
+        Properties of yarn-site.xml, which apply if the file does not set them.
     """
 
     def __init__(self, values: Mapping[str, str], site: Mapping[str, str] | None = None) -> None:
@@ -85,7 +87,7 @@ class Settings:
 
     def flag(self, key: str, default: bool = False) -> bool:
         """``Configuration.getBoolean``: any text other than true and false gives the default."""
-        if self.raw(key) is None:  # nearly always
+        if self.raw(key) is None:  # the usual case, kept fast
             return default
         try:
             return parse_boolean(self.trimmed(key) or "", default)
@@ -123,7 +125,7 @@ class Settings:
 
 
 def integer_of(text: str, parse: Callable[[str], int]) -> int:
-    """Return an integer as Hadoop's getters read it: hexadecimal behind 0x, else as Java reads it."""
+    """Parse an integer like Hadoop's getters: hexadecimal after 0x, otherwise with ``parse``."""
     sign, body = ("-", text[1:]) if text.startswith("-") else ("", text)
     if body[:2] in ("0x", "0X"):
         if not _HEXADECIMAL.fullmatch(sign + body[2:]):

@@ -1,8 +1,8 @@
 """Storage of the Capacity Scheduler's configuration: a file that the RM reads on request, or the RM's own store.
 
-Both have one interface. `read` returns all properties and a version mark; `write` changes some of them, and detects
-other people's changes since that mark. A file is replaced whole or not at all; a store takes all queues in one call
-(``PUT /ws/v1/cluster/scheduler-conf``) and refuses them together.
+Both have the same interface. `read` returns all properties and a version mark; `write` changes some of them, and
+detects other people's changes since that mark. Both are atomic: a file is replaced as a whole, and a store accepts or
+refuses all changes of one call (``PUT /ws/v1/cluster/scheduler-conf``) together.
 """
 
 from __future__ import annotations
@@ -51,22 +51,20 @@ class ConfigurationSource(ABC):
     def write(
         self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
     ) -> Configuration:
-        """Set these properties (None removes one) if nobody has changed anything since ``before``.
+        """Set properties (None removes one) if nobody has changed the configuration since ``before``.
 
-        Return the new state.
-
-        ``still`` is called just before, and raises if the properties must not be set any more. Raises FileChanged if
-        somebody has changed something, and Refused if the RM refuses; nothing is changed then. Also raises InputError,
-        Unreachable.
+        Returns the new configuration. ``still`` is called just before the change, and raises if the properties must not
+        be set any more. Raises FileChanged if somebody has changed the configuration, and Refused if the RM refuses the
+        properties; nothing is changed then. Also raises InputError and Unreachable.
         """
 
     @abstractmethod
     def load(self, client: RmClient) -> None:
-        """Make the RM load what was written."""
+        """Make the RM load the written properties."""
 
     @abstractmethod
     def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
-        """Return the text before and after, for a person to compare."""
+        """Return the configuration before and after the changes as text, for a comparison by a person."""
 
 
 class FileSource(ConfigurationSource):
@@ -102,9 +100,10 @@ class FileSource(ConfigurationSource):
 class StoreSource(ConfigurationSource):
     """The RM's own store (``yarn.scheduler.configuration.store.class`` memory, leveldb, zk or fs), over REST.
 
-    A store cannot write "only if unchanged", so the version is requested before and after: a step of more than one
-    reveals another writer. Other people's changes of other properties stay; a change of one of the written properties
-    raises `FileChanged`. If a Hadoop release has no versions, all properties are compared instead.
+    A store cannot write only if it is unchanged, so its version is requested before and after a write: if it increases
+    by more than one, somebody else has written, too. Other people's changes of other properties are kept; a change of
+    one of the written properties raises `FileChanged`. For a Hadoop release without versions, all properties are
+    compared instead.
     """
 
     def __init__(self, http: HttpClient) -> None:
@@ -124,7 +123,7 @@ class StoreSource(ConfigurationSource):
         if not any(name.startswith(f"{PREFIX}root.") for name in values):
             raise BadAnswer("no queue in the scheduler's configuration", where=answer.url)
         if self.http.current != base:
-            # The recognised RM has become a standby since, and another one has answered.
+            # Another RM has answered than the recognised one, which has become a standby.
             self.recognise()
         return Configuration(values, version)
 
@@ -145,21 +144,20 @@ class StoreSource(ConfigurationSource):
     def write(
         self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
     ) -> Configuration:
-        """Send the changes that differ from what is in force; return the new configuration."""
+        """Send those changes that differ from the properties in force; return the new configuration."""
         wanted = {name: value for name, value in changes.items() if before.values.get(name) != value}
         if not wanted:
             return before
         self.recognise()
         base, now = self.http.current, before
-        # With a version that counts every change, no further request is needed, which saves reading a long
-        # configuration.
+        # If the version is unchanged, the long configuration need not be read again.
         if before.mark is None or self._version() != before.mark:
             now = self.read()
             base = self.http.current
         if now.mark != before.mark or any(now.values.get(name) != before.values.get(name) for name in wanted):
             raise self._changed("since it was read; the next round starts from it")
         still()
-        # Without failover: an RM that was not recognised must not be changed.
+        # Do not fail over to another RM, which may belong to another cluster.
         answer = self.http.request("PUT", _PATH, body=_body(wanted), repeatable=False, words=True, only=base)
         if "successfully" not in str(answer.document):
             raise BadAnswer(f"not taken: {str(answer.document)[:200]!r}", where=answer.url)
@@ -190,7 +188,7 @@ class StoreSource(ConfigurationSource):
 
 
 def _body(changes: Mapping[str, str | None]) -> dict[str, Any]:
-    """Return the body of the call: queues' properties under their queue, the others as global ones."""
+    """Return the body of the request, with the properties of each queue and the global properties."""
     queues: dict[str, list[dict[str, str | None]]] = {}
     for name, value in changes.items():
         if not name.startswith(f"{PREFIX}root."):

@@ -1,7 +1,7 @@
-"""Converts a policy's plan to a Capacity Scheduler's properties; shared by real RMs and the simulator.
+"""Convert a policy's plan to a Capacity Scheduler's properties, for real RMs and for the simulator.
 
 Weights become capacities of the present type, minimum shares become larger capacities (and priorities, if these order
-the queues), maximum shares become maximum capacities. What the Capacity Scheduler cannot express is reported.
+the queues), maximum shares become maximum capacities. Parts that the Capacity Scheduler cannot express are reported.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ CAPACITY, MAXIMUM, PRIORITY = "capacity", "maximum-capacity", "priority"
 #: The properties of a queue that a controller may write.
 WRITTEN = (CAPACITY, MAXIMUM, PRIORITY)
 _CALCULATOR = f"{PREFIX}resource-calculator"
-#: The least fraction of a parent's share that its children without a minimum share have together.
+#: Smallest fraction of a parent's share that its children without a minimum share get together.
 _ROOM = 0.1
-#: The same if their minimum shares are almost zero: one unit of a percentage.
+#: Smallest such fraction if the weights of these children are almost zero: one unit of a percentage.
 _LEAST_ROOM = PERCENT_UNIT / 100.0
 
 
@@ -35,10 +35,10 @@ def counts_dominant(settings: Mapping[str, str]) -> bool:
 
 
 def moved_resources(settings: Mapping[str, str]) -> tuple[str, ...]:
-    """Return which absolute resources follow shares with these properties (with their prefix).
+    """Return the absolute resources that a controller changes with these properties (with their prefix).
 
-    These are the resources by which the scheduler compares queues and which the accounts count. A guarantee of GPUs, or
-    of vcores if only memory is counted, is not part of the debts.
+    These are the resources by which the scheduler compares queues. Guarantees of other resources, such as GPUs, or
+    vcores if only memory is compared, stay unchanged.
     """
     return ("memory", "vcores") if counts_dominant(settings) else ("memory",)
 
@@ -147,8 +147,7 @@ class Steering:
         """Return the administrator's maximum capacities of a parent's children, which bound what can be written.
 
         Hadoop refuses absolute resources above the maximum, and a queue cannot use the part of a percentage above it.
-        Children whose maximum the plan sets are left out: that maximum is written with the capacity, and never below
-        it.
+        Children whose maximum the plan sets are left out, because their maximum is written together with the capacity.
         """
         planned = {child for child in parent.children if plan.max_shares.get(child, UNBOUNDED) != UNBOUNDED}
         found = {child: read_maximum(self.text(child, MAXIMUM)) for child in parent.children if child not in planned}
@@ -160,13 +159,13 @@ class Steering:
         return sum(map(self._leaves, children)) if children else 1
 
     def moved(self) -> tuple[str, ...]:
-        """Return the absolute resources that follow shares (`moved_resources`)."""
+        """Return the absolute resources that a controller changes (`moved_resources`)."""
         return moved_resources(self.settings)
 
     def _priorities(self, plan: Attributes, found: Wanted) -> None:
-        """Give lifted queues a priority above that of their siblings.
+        """Give queues with a minimum share a priority above that of their siblings.
 
-        This concerns siblings that hold less than their guarantee, where they are ordered by priority
+        The Capacity Scheduler compares priorities of siblings below their guarantee if the parent orders by priority
         (docs/decisions/weights.md).
         """
         for parent in self.tree.values():
@@ -190,7 +189,7 @@ class Steering:
             return 0
 
     def _guaranteed(self, path: str, new: Mapping[str, Capacity]) -> int:
-        """Return a parent's guarantee of the cluster's memory, MiB, under these capacities."""
+        """Return a parent's guaranteed memory with these capacities, MiB."""
         part, at = 1.0, path
         while at != ROOT:
             above = self.tree[at].parent or ROOT
@@ -230,9 +229,9 @@ class Steering:
 def lifted(weights: Mapping[str, float], least: Mapping[str, float]) -> dict[str, float]:
     """Return siblings' weights that guarantee each queue its minimum fraction of the parent, if it has one.
 
-    The Fair Scheduler serves a queue below its minimum share first. Here a larger capacity has this effect: a queue
-    below its guarantee precedes queues above theirs. The other queues keep their ratio and a small part. Fractions that
-    sum to more than 1 are scaled down.
+    The Fair Scheduler serves a queue below its minimum share first. In the Capacity Scheduler a larger capacity has
+    this effect, because a queue below its guarantee precedes queues above theirs. The other queues keep their ratio and
+    at least a small part. Fractions that sum to more than 1 are scaled down.
     """
     whole = sum(weights.values())
     parts = {path: weight / whole for path, weight in weights.items()}

@@ -1,7 +1,7 @@
-"""Dangers of steering this cluster's shares, each with the setting that removes it.
+"""Traps: settings of a cluster that are dangerous together with a controller, and how to change them.
 
-Pure functions of the scheduler's properties, the RM's own (``/conf``) and its queue tree. Applies to Hadoop 3.3.6,
-3.4.2 and 3.5.0; tests show each danger on a real ResourceManager, and its absence after the change.
+Pure functions of the scheduler's properties, the RM's own properties (``/conf``) and its queue tree. They apply to
+Hadoop 3.3.6, 3.4.2 and 3.5.0; tests show each trap on a real ResourceManager, and its absence after the change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from harness.yarn.fair.preemption import queues_that_starve
 from harness.yarn.releases import ASSUMED, ASYNCHRONOUS_SINCE, asynchronous_by_default
 
 _GLOBAL_MAX = f"{PREFIX}global-queue-max-application"
-#: Switches of preemption by rules other than guarantees.
+#: Switches of preemption that follows other rules than guarantees.
 _BY_OTHER_RULES = (
     f"{OF_PREEMPTION}intra-queue-preemption.enabled",
     f"{OF_PREEMPTION}preemption-to-balance-queue-after-satisfied.enabled",
@@ -45,7 +45,7 @@ _MASTERS = "maximum-am-resource-percent"
 #: its usual share.
 _ROOM_FOR_MASTERS = 10.0
 _UNSEEN = "the ResourceManager does not show (/conf) whether preemption is on"
-#: So many queues are named in a text.
+#: Maximum number of queues named in a message.
 _MOST_NAMED = 3
 #: Since this release a user-limit-factor of -1 means no limit, and ``getQueueInfo`` returns a Fair queue's weight.
 _MODERN = (3, 4)
@@ -53,10 +53,12 @@ _MODERN = (3, 4)
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """One danger. ``name``: how a configuration accepts it; ``blocking``: nothing is written unless it is accepted.
+    """One trap.
 
-    ``preemption``: a rule; unless the trap is accepted, shares are bounded so that this rule takes hardly anything.
-    ``queues``: all queues that it concerns; the text names the first ones. ``settings``: all properties to change.
+    ``name``: the name by which a configuration accepts it. ``blocking``: whether nothing is written unless it is
+    accepted. ``preemption``: the scheduler's preemption rule; unless the trap is accepted, shares are bounded so that
+    preemption kills hardly anything. ``queues``: all queues concerned, of which the text names the first ones.
+    ``settings``: all properties to change.
     """
 
     name: str
@@ -84,17 +86,23 @@ def find_traps(
 ) -> tuple[Trap, ...]:
     """Return the traps of one cluster, blocking ones first.
 
-    values : the scheduler's properties.
-    site : the RM's own; None if it does not show them, {} if no RM is asked.
-    tree : its queues.
-    hadoop : the RM's release.
+    Parameters
+    ----------
+    values : Mapping[str, str]
+        The scheduler's properties.
+    site : Mapping[str, str] or None
+        The RM's own properties (None: the RM does not show them; empty: there is no RM).
+    tree : Mapping[str, CapacityQueue]
+        The queues.
+    hadoop : tuple[int, int]
+        The RM's Hadoop release (major, minor).
     """
     found = [*_of_queues(values, tree, hadoop), *_of_the_rm(values, site, tree, hadoop)]
     return tuple(sorted(found, key=lambda trap: not trap.blocking))
 
 
 def preemption_bound(traps: Iterable[Trap], accepted: Collection[str] = ()) -> PreemptionRule | None:
-    """Return the preemption rule that bounds the shares of `enforce`; None: shares are the policy's.
+    """Return the preemption rule that the shares of `enforce` have to respect (None: there is none).
 
     Parameters
     ----------
@@ -108,10 +116,16 @@ def preemption_bound(traps: Iterable[Trap], accepted: Collection[str] = ()) -> P
 
 
 def fair_traps(hadoop: tuple[int, int], site: Mapping[str, str] | None, file: AllocationFile) -> tuple[Trap, ...]:
-    """Return the traps of a Fair Scheduler of a release.
+    """Return the traps of a cluster with the Fair Scheduler.
 
-    site : the RM's own properties; None if it does not show them.
-    file : its allocation file.
+    Parameters
+    ----------
+    hadoop : tuple[int, int]
+        The RM's Hadoop release (major, minor).
+    site : Mapping[str, str] or None
+        The RM's own properties (None: the RM does not show them).
+    file : AllocationFile
+        The allocation file.
     """
     found = []
     if hadoop < _MODERN:
@@ -147,7 +161,8 @@ def _closed(
     values: Mapping[str, str], site: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]
 ) -> bool:
     """Return whether preemption is disabled for every leaf queue, including those that the scheduler may create."""
-    # It is unknown here whether the file or yarn-site.xml takes precedence: every leaf must be disabled in both cases.
+    # It is unknown here whether the file or yarn-site.xml takes precedence, so preemption must be disabled in both
+    # cases.
     for properties in ({**site, **values}, {**values, **site}):
         queues = {name.removeprefix(PREFIX): text for name, text in properties.items() if name.startswith(PREFIX)}
         found = queues_disabled(queues, [*tree] or [ROOT], monitors=True)
@@ -181,7 +196,7 @@ class _Leaves:
         return f"{PREFIX}{self.places[0]}.{key}"
 
     def deciding(self, values: Mapping[str, str], key: str) -> str | None:
-        """Return the property that decides; None if none is set."""
+        """Return the property whose value is in effect; None if none is set."""
         return next((name for place in self.places if (name := f"{PREFIX}{place}.{key}") in values), None)
 
     def number(self, values: Mapping[str, str], key: str, default: float) -> float:
@@ -198,9 +213,9 @@ class _Leaves:
 def _leaves(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]) -> list[_Leaves]:
     """Return all leaves that the configuration names or that were created, in order.
 
-    A leaf that is created the legacy way has the settings of its parent's ``leaf-queue-template``, and the defaults of
-    any other leaf (``ManagedParentQueue``). A leaf created the newer way has the settings of ``leaf-template`` and
-    ``template``, otherwise no user limit and the whole queue for AMs
+    A leaf created by legacy auto-creation has the settings of its parent's ``leaf-queue-template``, and otherwise the
+    defaults of any leaf (``ManagedParentQueue``). A leaf created by flexible auto-creation has the settings of
+    ``leaf-template`` and ``template``, and otherwise no user limit and no limit of AMs
     (``AbstractLeafQueue.parseAndSetDynamicTemplates``).
     """
     found = []
@@ -210,7 +225,7 @@ def _leaves(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop
                 found.append(_Leaves(queue.path, (queue.path,)))
         elif flag(values, f"{queue.path}.auto-create-child-queue.enabled"):
             found.append(_Leaves(queue.path, (f"{queue.path}.leaf-queue-template",)))
-        elif hadoop >= _MODERN:  # earlier releases lack this way
+        elif hadoop >= _MODERN:  # earlier releases lack flexible auto-creation
             way = f"{queue.path}.auto-queue-creation-v2"
             found.append(_Leaves(queue.path, (f"{way}.leaf-template", f"{way}.template"), factor=-1.0, masters=1.0))
     return found
@@ -303,7 +318,7 @@ def _of_the_rm(
     if preemption_is_on(values, site, tree, hadoop):
         yield _preemption(values, site, on, "preemption is on, and kills running containers by the shares")
     elif shown is None and not _closed(values, {}, tree, hadoop):
-        # Its own properties decide, but are not visible: steering must not depend on this being off.
+        # The RM's own properties are not visible, so assume that preemption is on.
         yield _preemption(values, site, on, f"{_UNSEEN}, by which running containers would be killed by the shares")
     managed = [path for path in tree if on(f"{PREFIX}{path}.auto-create-child-queue.enabled")]
     if managed and on(ENABLE) and may_run_monitor(values, site, QUEUE_MANAGEMENT):
@@ -363,8 +378,8 @@ def _of_the_rm(
 
 
 def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable[[str], bool], what: str) -> Trap:
-    """Return the trap of preemption; it blocks if preemption follows rules other than queues' guarantees."""
-    # These keys belong to the ordering policy of a parent, the others to the monitor.
+    """Return the trap of preemption, which is blocking if preemption follows other rules than queues' guarantees."""
+    # The keys in `by_priority` are settings of a parent's ordering policy, the others of the monitor.
     by_priority = [name for name in (*values, *site) if name.endswith(_BY_PRIORITY)]
     others = [name for name in (*_BY_OTHER_RULES, *by_priority) if on(name)]
     if others:
@@ -391,15 +406,15 @@ def _preemption(values: Mapping[str, str], site: Mapping[str, str], on: Callable
 
 
 def _is_on(values: Mapping[str, str], site: Mapping[str, str], name: str, default: bool = False) -> bool:
-    # A file's values override yarn-site's (FileBasedCSConfigurationProvider adds the file last), yarn-site's override a
-    # store's (MutableCSConfigurationProvider). Which case applies is unknown here, so a switch that is on in either
-    # counts.
+    # The file overrides yarn-site.xml (FileBasedCSConfigurationProvider), but yarn-site.xml overrides a store
+    # (MutableCSConfigurationProvider). It is unknown here which of them applies, so a switch that is on in either
+    # counts as on.
     texts = [text for text in (_text(site, name, values), _text(values, name, site)) if text]
     return any(parse_boolean(text.strip(), default) for text in texts or [""])
 
 
 def _text(values: Mapping[str, str], name: str, beside: Mapping[str, str] | None = None) -> str | None:
-    """``Configuration.get``: replace references (``${name}``) by these values or the second ones."""
+    """``Configuration.get``: replace references (``${name}``) by the properties in ``values`` or ``beside``."""
     text = values.get(name)
     if text is None or "${" not in text:
         return text
@@ -409,10 +424,9 @@ def _text(values: Mapping[str, str], name: str, beside: Mapping[str, str] | None
 
 
 def _read(text: str | None, default: float, parse: Callable[[str], float]) -> float:
-    """Return a number as one of Hadoop's getters parses it; the default where there is no text.
+    """Parse a number like one of Hadoop's getters; return the default if there is no text or it is invalid.
 
-    A text that Hadoop cannot read is never in force, because no ResourceManager starts with it; the default is
-    returned.
+    An invalid text is never in force, because no ResourceManager starts with it.
     """
     try:
         return default if text is None else parse(trim(text))

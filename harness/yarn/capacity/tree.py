@@ -31,18 +31,20 @@ def capacity_tree_of(values: Mapping[str, str], *, source: str) -> dict[str, Any
 
     Parameters
     ----------
-    values : full name of each property -> its text.
-    source : name of their source in messages.
+    values : Mapping[str, str]
+        Full name of each property -> its text.
+    source : str
+        Name of their source in messages.
 
     Returns
     -------
     dict
-        Data that `read_capacity_tree` reads as the same properties. Queues without children have no ``children``.
+        Data from which `read_capacity_tree` returns the same properties. Queues without children have no ``children``.
 
     Raises
     ------
     InputError
-        Queues that are named twice, form a cycle, or have a dot in their name.
+        A queue is listed twice, is its own ancestor, or has a dot in its name.
     """
     own = {name.removeprefix(PREFIX): text for name, text in values.items() if name.startswith(PREFIX)}
     if _QUEUES in own:
@@ -93,10 +95,16 @@ def read_capacity_tree(data: Any, where: Callable[[KeyPath], str]) -> dict[str, 
 
     Parameters
     ----------
-    data : plain data, without cycles.
-    where : returns ``file:line`` of a key path.
+    data : Any
+        The tree as plain data, without cycles.
+    where : Callable
+        Returns ``file:line`` of a key path.
 
-    Raises InputError naming file, line and key. Does not check whether Hadoop accepts the properties.
+    Raises
+    ------
+    InputError
+        The data is not a valid tree; the error names file, line and key. Whether Hadoop accepts the properties is not
+        checked.
     """
     for key in data:
         if key not in _KEYS:
@@ -155,7 +163,7 @@ def _texts(settings: Any, where: Callable[[KeyPath], str], at: tuple[Any, ...]) 
 
 
 def _scalar(text: str) -> str | int | float | bool:
-    """Return a text as the YAML value that is written in the same way."""
+    """Convert a text to the YAML value that is written with the same characters, if there is one."""
     if text in ("true", "false"):
         return text == "true"
     for kind in (int, float):

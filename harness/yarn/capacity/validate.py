@@ -1,8 +1,8 @@
-"""Finds all mistakes in a capacity-scheduler.xml, with lines: what the RM refuses, and what it silently accepts.
+"""Find all mistakes in a capacity-scheduler.xml, with line numbers, whether the RM refuses or silently accepts them.
 
-`loading` finds what the RM refuses, `advice` finds settings that work as written but are hardly meant; this module
-finds what the RM ignores or interprets differently. Follows Hadoop 3.4.2 and 3.5.0; compared with Hadoop's own classes
-by tests/oracle/test_capacity_files.py and test_capacity_loading.py.
+`loading` finds the mistakes that the RM refuses, and `advice` finds settings that are valid but probably not intended.
+This module finds settings that the RM ignores or interprets differently. Follows Hadoop 3.4.2 and 3.5.0;
+tests/oracle/test_capacity_files.py and test_capacity_loading.py compare the results with Hadoop's own classes.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ _MAY_BE_EMPTY = frozenset(
 )
 #: A queue's capacity, in the default partition or in a label's.
 _OWN_CAPACITY = re.compile(r"(?:accessible-node-labels\.[^.]+\.)?capacity")
-#: Settings whose value is a class name, of any class or only of Hadoop's own.
+#: Settings whose value is the name of a class.
 _CLASSES = ("resource-calculator", "ordering-policy", "auto-create-child-queue.management-policy")
-#: Codes of refusals, and of findings about ignored settings that may have caused them.
+#: Codes of refusals (`_EFFECTS`), and of findings about ignored settings that may cause such refusals (`_CAUSES`).
 _EFFECTS = ("YF110", "YF143", "YF144")
 _CAUSES = ("YF201", "YF202", "YF215")
-#: At most this many suggestions are tried on the whole configuration; further findings have no suggestion.
+#: Maximum number of suggestions that are validated on the whole configuration; further findings have no suggestion.
 _MOST_TRIALS = 20
-#: Properties with the same wrong prefix are joined in one finding if there are more than this.
+#: More properties than this with the same wrong prefix are reported as one finding.
 _FEW_NAMES = 2
-#: Queues that their parent does not list are joined in one finding if there are more than this: the list is wrong.
+#: More queues than this that their parent does not list are reported as one finding, because the list is wrong.
 _FEW_QUEUES = 2
 
 
 def _without_misspelt_prefix(name: str) -> str:
-    """Return what follows a missing or misspelt prefix of a property; "" if the prefix is another one."""
+    """Return a property's name after its misspelt or missing prefix; "" if the name has an unrelated prefix."""
     if name.startswith(f"{ROOT}."):
         return name
     parts = name.split(".")
@@ -83,11 +83,15 @@ def validate_properties(
 
     Parameters
     ----------
-    data : the document.
-    source : name of the document in messages.
-    site : properties of yarn-site.xml; None if they are not known.
-    hadoop : the release that has to load it, as (3, 5); None: each line of releases in the table
-        (`harness.yarn.releases.LINES`).
+    data : str or bytes
+        The document.
+    source : str
+        Name of the document in messages.
+    site : Mapping[str, str] or None
+        Properties of yarn-site.xml (None: unknown).
+    hadoop : tuple[int, int] or None
+        The Hadoop release that has to load the document, as (3, 5). None: all releases of
+        `harness.yarn.releases.LINES`.
     """
     check = _Check(site, hadoop=hadoop)
     return check.verdict_on(data, source, check.file)
@@ -96,7 +100,7 @@ def validate_properties(
 def validate_values(
     values: Mapping[str, str], *, source: str = "the configuration store", site: Mapping[str, str] | None = None
 ) -> Verdict:
-    """Return every mistake in properties without a file: a finding's line is its property's position from 1."""
+    """Return every mistake in properties. A finding's line number is the position of its property, from 1."""
     return _verdict_of_values(_Check(site), values, source)
 
 
@@ -122,7 +126,7 @@ class _Rename:
 
     @property
     def prefix(self) -> str:
-        """Return what is written in place of the scheduler's prefix; "" if it is missing."""
+        """Return the text in place of the scheduler's prefix; "" if it is missing."""
         rest = self.better.removeprefix(PREFIX)
         return (
             self.name.removesuffix(rest) if self.better.startswith(PREFIX) and self.name.endswith(rest) else self.name
@@ -132,21 +136,21 @@ class _Rename:
 class _Check(Check):
     """One check of a configuration.
 
-    ``joins``: whether to join findings with one cause. Checks that run as a part of joining do not.
+    ``joins``: whether to join findings with the same cause. It is False for the checks by which causes are found.
     """
 
     def __init__(
         self, site: Mapping[str, str] | None, *, hadoop: tuple[int, int] | None = None, joins: bool = True
     ) -> None:
         super().__init__()
-        #: The Hadoop releases (one per line) that have to load it.
+        #: The Hadoop releases that have to load the configuration (one per line of releases).
         self.releases = LINES if hadoop is None else (hadoop,)
         self.site, self.joins = None if site is None else Site.of(site), joins
-        #: Full property name -> its text, and its element.
+        #: Full name of each property -> its text and its element.
         self.values: dict[str, tuple[str, Element]] = {}
         self.final: set[str] = set()
         self.nodes: dict[str, Node] = {}
-        #: Properties that the RM refuses: nothing else is reported about them.
+        #: Properties that the RM refuses, about which nothing else is reported.
         self.refused_keys: set[str] = set()
         self.trials = 0
         #: Properties with a misspelt or missing prefix.
@@ -189,7 +193,7 @@ class _Check(Check):
             self._causes()
 
     def _of_releases(self, reading: Reading, texts: Mapping[str, str]) -> Iterator[Refusal]:
-        """Return what any of the releases refuses; if not all do, the refusal names the releases."""
+        """Yield the refusals of all releases. A refusal that some releases lack names the releases."""
         others = self.releases[1:] if reading.release_matters else ()
         if not others:
             yield from reading.refusals
@@ -213,19 +217,18 @@ class _Check(Check):
     # ---- one mistake, one message
 
     def _causes(self) -> None:
-        """Join refusals with the ignored settings that cause them: a sum of 40, and a misspelt capacity of 60."""
+        """Join refusals with the ignored settings that cause them, such as a wrong sum with a misspelt capacity."""
         findings = self.verdict.findings
         effects = [found for found in findings if found.code in _EFFECTS]
         causes = [found for found in findings if found.fix is not None and found.code in _CAUSES]
-        # A list of queues that Hadoop reads differently comes before findings about queues that are missing because of
-        # it.
+        # If Hadoop parses a list of queues differently, findings about missing queues are its consequences.
         causes = [found for found in causes if found.code == "YF215"] or causes
         if not effects or not causes or len(causes) > _MOST_TRIALS:
             return
         whole = self._refused_with(causes)
         if not whole <= self._refused_with([]):
             return
-        # For each finding: what is still refused when all others are fixed.
+        # For each finding, determine what the RM still refuses if all other findings are fixed.
         without = [(cause, self._refused_with([one for one in causes if one is not cause])) for cause in causes]
         joined: list[Finding] = []
         told: list[Finding] = []
@@ -274,7 +277,7 @@ class _Check(Check):
         return values
 
     def _refused_with(self, causes: Iterable[Finding]) -> set[tuple[str, str | None]]:
-        """Return what the RM refuses after these findings are fixed."""
+        """Return the (code, queue) of all refusals that remain if these findings are fixed."""
         changes = [change for cause in causes if cause.fix is not None for change in cause.fix.properties]
         return {
             (found.code, found.queue)
@@ -335,7 +338,7 @@ class _Check(Check):
             said[part.tag] = part.all_text()
         name = trim(said.get("name", ""))
         if said.get("value") == "" and name.startswith(PREFIX) and name.rpartition(".")[2] in _MAY_BE_EMPTY:
-            # This is equivalent to unset, and occurs in Hadoop's own sample file: an empty list of mappings.
+            # An empty list is equivalent to no list, and occurs in Hadoop's own sample file.
             return
         if not name or not said.get("value"):
             what = "a property without name or value is ignored"
@@ -392,7 +395,7 @@ class _Check(Check):
         """Report a list of full paths, or with separators other than commas, if its queues have settings."""
         parts = [part.removeprefix(f"{path}.") for name in names for part in re.split(r"[\s;|]+", name) if part]
         if parts == names:
-            return False  # correct lists, which are nearly all: the search through the settings is rarely needed
+            return False  # nearly all lists are correct, so the search below is rarely needed
         known = {key.removeprefix(f"{path}.").partition(".")[0] for key in map(self._short, self.values)}
         if not all(part in known for part in parts):
             return False
@@ -432,7 +435,7 @@ class _Check(Check):
             self._not_global(key, item, unknown)
 
     def _not_of(self, key: str, owner: str, name: str, item: Element, unknown: dict[str, list[str]]) -> None:
-        """Report a property below an existing queue that is not a setting of it."""
+        """Report a property whose name starts with a queue's path and that is not a setting of the queue."""
         parts = name.split(".")
         for index in range(1, len(parts)):
             rest = ".".join(parts[index:])
@@ -523,7 +526,7 @@ class _Check(Check):
         self._misspelt(self.at(item), key, likely(key, known.GLOBAL), key)
 
     def _rename(self, key: str, better: str) -> tuple[str, Fix | None]:
-        """Return the advice to write a property under another name; "" if that would do harm."""
+        """Return the hint and the fix to rename a property; ("", None) if that would cause new refusals."""
         if not better or better == key:
             return "", None
         text = self.text(key)
@@ -555,11 +558,9 @@ class _Check(Check):
         return all((found.code, found.key) in before for found in after)
 
     def _fix(self, changes: tuple[tuple[str, str | None], ...]) -> Fix | None:
-        """Return the change in a form that can be applied.
+        """Return the changes as an applicable fix; None if an unknown yarn-site.xml may make them invalid.
 
-        None if Hadoop's defaults for an unknown yarn-site.xml forbid it.
-
-        A queue's maximum allocation is refused above the cluster's, which yarn-site.xml may set.
+        For example, Hadoop refuses a queue's maximum allocation above the cluster's, which yarn-site.xml may set.
         """
         if self.site is None:
             before = {(found.code, found.key) for found in find_refusals(self._changed(()), site={})}
@@ -578,7 +579,7 @@ class _Check(Check):
         missing: dict[str, list[str]] = {}
         for path, keys in unknown.items():
             if path.startswith(f"{ROOT}.") and ROOT not in self.nodes:
-                # It is already reported that root lists no queues.
+                # The missing list of root's queues has been reported already.
                 continue
             if path not in explained and not self._misnamed(path, keys):
                 missing.setdefault(path.rpartition(".")[0], []).append(path)
@@ -736,7 +737,7 @@ class _Check(Check):
             what = f"{', '.join(map(trim, custom))} is ignored: yarn.resource-types does not name it"
             spot.report("YF218", what, "name it there, or remove it")
         elif not parse_absolute(text, self._types()) and "memory" not in text:
-            # Since 3.5 a vector in flexible queue mode need not name memory: each of its resources counts.
+            # Since 3.5, a vector in flexible queue mode need not contain memory.
             concerned = [release for release in self.releases if self._legacy() or release < (3, 5)]
             if concerned:
                 what = f"{name} {text[:60]!r} names no memory, and counts as none{self._named(concerned)}"

@@ -1,4 +1,4 @@
-"""Access lists as Hadoop reads them (``org.apache.hadoop.security.authorize.AccessControlList``)."""
+"""Access lists, parsed like Hadoop does (``org.apache.hadoop.security.authorize.AccessControlList``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COMMA = re.compile(r"\s*[,\n]\s*")
 
 @dataclass(frozen=True, slots=True)
 class AccessList:
-    """Who may do something: these users, the members of these groups, or everybody."""
+    """The users with access: those named, the members of the named groups, or everybody."""
 
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -21,7 +21,7 @@ class AccessList:
 
 
 def read_access_list(text: str) -> AccessList:
-    """Return whom an access list names: users before the first space, groups after it; ``*`` means everybody.
+    """Parse an access list: users before the first space, groups after it; ``*`` means everybody.
 
     A ``*`` among other names is a user or group of that name.
     """

@@ -1,7 +1,7 @@
-"""The XML of a scheduler's file as a small tree with line numbers, read as the ResourceManager's parser reads it.
+"""The XML of a scheduler's file as a small tree with line numbers, parsed like the ResourceManager's parser does.
 
-Comments are dropped, CDATA sections stay separate, and a DOCTYPE is refused as in Hadoop; no entity is expanded and
-nothing is fetched. This module does not interpret the elements.
+Comments are dropped, CDATA sections stay separate, and a DOCTYPE is refused as in Hadoop. No entity is expanded, and no
+external resource is fetched.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Element:
     attributes: dict[str, str]
     line: int
     children: list[Element | Text | Instruction] = field(default_factory=list)
-    #: Byte offsets in the parsed document: start tag, first byte of the content, end tag, first byte after it.
+    #: Byte offsets of the start tag and of the end tag in the parsed document.
     start: int = 0
     end: int = 0
 
@@ -59,7 +59,7 @@ class Element:
             yield from child.below()
 
     def name(self) -> str:
-        """Return the attribute ``name`` as DOM gives it: empty if it is missing."""
+        """Return the attribute ``name``; empty if it is missing, as in DOM."""
         return self.attributes.get("name", "")
 
     def all_text(self) -> str:
@@ -131,7 +131,7 @@ def parse_xml(document: str | bytes, *, source: str) -> Element:
 
     parser.buffer_text = True
     if codec:
-        # Buffer text, so that it arrives in whole runs and no character is split.
+        # Make the parser deliver each text as a whole, so that no multi-byte character is split.
         parser.buffer_size = max(8192, len(document))
     parser.StartElementHandler = start_element
     parser.EndElementHandler = end_element
@@ -162,8 +162,8 @@ def _begins_as_xml(document: str | bytes) -> bool:
 def _multibyte(document: str | bytes) -> str | None:
     """Return the codec of a document in a multi-byte encoding that expat does not know; None for any other.
 
-    In these encodings no byte of a character is a ``<``, ``>``, ``&`` or quote: read byte by byte, the markup and all
-    offsets are right, and texts are decoded afterwards.
+    In these encodings, no byte of a character is a ``<``, ``>``, ``&`` or quote. A document can therefore be parsed
+    byte by byte with correct offsets, and its texts are decoded afterwards.
     """
     found = _DECLARED.match(document) if isinstance(document, bytes) else None
     if found is None:

@@ -1,6 +1,6 @@
-"""Changes single attributes of an allocation file in place; everything else, comments and layout included, is kept.
+"""Change single attributes of an allocation file in place and keep everything else, including comments and layout.
 
-For a controller that manages some attributes of some queues and nothing else in the file.
+A controller uses it to manage some attributes of some queues.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _ELEMENTS = {name: (tag, kind.write) for tag, (name, kind) in OF_QUEUE.items() i
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """New values of one queue's attributes; None: unchanged. ``unset``: attributes to remove from the file.
+    """New values of one queue's attributes (None: unchanged). ``unset``: attributes to remove from the file.
 
-    ``texts``: the exact content of an attribute's element (as latin-1), which must have the attribute's value. A weight
-    with such a text may be any finite number, because somebody else wrote it.
+    ``texts``: attribute -> exact content to write into its element (as latin-1); its value must equal the attribute's
+    value. A weight with such a text may be any finite number, because somebody else wrote it originally.
     """
 
     weight: float | None = None
@@ -44,7 +44,7 @@ class Change:
     texts: Mapping[Attribute, str] = field(default_factory=dict)
 
     def values(self) -> dict[Attribute, Any]:
-        """Return the values to write; a weight as Hadoop reads it."""
+        """Return attribute -> value to write; a weight is rounded to float32 like in Hadoop."""
         said = {name: getattr(self, name) for name in _ATTRIBUTES if getattr(self, name) is not None}
         return said if self.weight is None else {**said, "weight": float32(self.weight)}
 
@@ -55,8 +55,8 @@ class Edited:
 
     document: bytes
     says: AllocationFile
-    #: Queue -> attribute of a change, even if it already had that value -> the previous content of its element (as
-    #: latin-1; None: there was no element).
+    #: Queue -> attribute -> previous content of its element (as latin-1; None: there was no element), for all
+    #: attributes of the changes, including those that already had the new value.
     was: Mapping[str, Mapping[Attribute, str | None]] = field(default_factory=dict)
     #: Queues whose element was an empty tag (``<queue .../>``) before the edit.
     opened: Collection[str] = ()
@@ -67,13 +67,23 @@ def edit_allocations(document: bytes, changes: Mapping[str, Change], *, source: 
 
     Parameters
     ----------
-    document : an allocation file that the ResourceManager loads, in UTF-8 or another encoding that contains ASCII.
-    changes : full queue path -> its change; every queue must be in the file.
-    source : name of the document in messages.
+    document : bytes
+        An allocation file that the ResourceManager loads, in UTF-8 or another encoding that contains ASCII.
+    changes : Mapping[str, Change]
+        Full queue path -> its change. Every queue must be in the file.
+    source : str
+        Name of the document in messages.
 
-    Returns the same bytes if all values are present already. The result is verified by parsing it: it differs from the
-    old file only in the requested values. Raises InputError for a file that the RM would refuse, for a queue that is
-    not in it, and for a weight that is not within [WEIGHT_MIN, WEIGHT_MAX].
+    Returns
+    -------
+    bytes
+        The new document; the same bytes if all values are present already. The result is parsed again to verify that it
+        differs from the old file only in the requested values.
+
+    Raises
+    ------
+    InputError
+        The RM would refuse the file, a queue is not in it, or a weight is not within [WEIGHT_MIN, WEIGHT_MAX].
     """
     return edit_parsed(document, parse_allocations(document, source=source), changes, source=source).document
 
@@ -81,7 +91,7 @@ def edit_allocations(document: bytes, changes: Mapping[str, Change], *, source: 
 def edit_parsed(
     document: bytes, before: AllocationFile, changes: Mapping[str, Change], *, source: str = "allocation file"
 ) -> Edited:
-    """Edit a parsed document as `edit_allocations` does."""
+    """Like `edit_allocations`, for a document that has been parsed already."""
     expected = _expected(before, changes, source)
     if b"\x00" in document:
         if _alike(expected, before) and not any(change.texts for change in changes.values()):
@@ -98,7 +108,7 @@ def edit_parsed(
         for attribute, value in change.values().items():
             tag, write = _ELEMENTS[attribute]
             text = change.texts.get(attribute)
-            # The last one counts, wherever the queue occurs.
+            # If the file sets the attribute several times, the last element counts.
             written = _written(places[path], attribute)
             stood = _content(document, written[-1]) if written else None
             was.setdefault(path, {})[attribute] = stood
@@ -132,12 +142,12 @@ def _written(queues: Iterable[Element], attribute: Attribute) -> list[Element]:
 
 
 def _alike(one: AllocationFile, other: AllocationFile) -> bool:
-    # A NaN in the file equals nothing, so its text is compared.
+    # NaN does not equal itself, so the texts of the values are compared, too.
     return one == other or repr(one) == repr(other)
 
 
 def close_empty(document: bytes, paths: Collection[str], *, source: str = "allocation file") -> bytes:
-    """Return the document with those of these queues that are empty as empty tags again (``""``: the root element)."""
+    """Return the document with the empty elements of these queues as empty tags (``""``: the root element)."""
     top = parse_xml(document, source=source)
     places = {path: found[-1] for path, found in collect_queues(top).items()} | {"": top}
     for element in sorted((places[p] for p in paths if p in places), key=lambda one: one.start, reverse=True):
@@ -183,7 +193,7 @@ def _says(settings: QueueSettings, attribute: Attribute, value: object) -> bool:
 
 
 def collect_queues(top: Element) -> dict[str, list[Element]]:
-    """Return queue path -> the elements about it, in the order of the document."""
+    """Return queue path -> its elements, in the order of the document."""
     places: dict[str, list[Element]] = {}
     for element in top.elements():
         if element.tag in ("queue", "pool"):

@@ -1,7 +1,7 @@
-"""The elements of an allocation file with a single value: how their texts are read and written.
+"""Tables of an allocation file's elements with a single value, with the parser and the formatter of each.
 
-Reading, checking, editing and writing a file all use the two tables here. Elements that contain others (queues, users,
-placement rules) are not covered.
+The modules that parse, validate, edit and write a file all use these tables. Elements that contain others (queues,
+users, placement rules) are not in them.
 """
 
 from __future__ import annotations
@@ -61,9 +61,9 @@ class Kind:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Amount:
-    """A resource. ``missing``: value of unnamed resources.
+    """A type of element that contains resources. ``missing``: value of a resource that is not named.
 
-    ``percent``: whether Hadoop accepts percentages, or drops them.
+    ``percent``: whether Hadoop accepts percentages; otherwise it ignores them.
     """
 
     missing: int = JAVA_LONG_MAX

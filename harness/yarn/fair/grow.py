@@ -1,7 +1,7 @@
-"""Adds queues to an allocation file and removes them again; everything else stays byte for byte.
+"""Add queues to an allocation file and remove them again, without changing any other byte.
 
-For a controller that gives weights to queues which the ResourceManager created by itself (ad hoc queues): a queue only
-has its own weight if the file names it.
+A controller uses it to give weights to queues that the ResourceManager created by itself (ad hoc queues): only a queue
+that the file names has a weight of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.yarn.fair.dom import Element, empty_tag, parse_xml, start_tag_end
 from harness.yarn.fair.edit import Edited, collect_queues, removal
 from harness.yarn.fair.parse import parse_allocations
 
-#: The elements of a queue that nobody but the controller has touched.
+#: The only elements of a queue that the controller has added; another element shows that somebody else has edited it.
 OWN_TAGS = frozenset({"weight", "minResources", "maxResources"})
 
 
@@ -29,7 +29,7 @@ class NewQueue:
 
 
 def add_queues(document: bytes, new: Mapping[str, NewQueue], *, source: str = "allocation file") -> Edited:
-    """Return the document with these queues (full paths; missing parents must be among them).
+    """Add queues to a document (by full paths; missing parents must be among them).
 
     Raises InputError if the result does not parse as the old file plus these queues.
     """
@@ -54,9 +54,9 @@ def add_queues(document: bytes, new: Mapping[str, NewQueue], *, source: str = "a
 def remove_queues(
     document: bytes, paths: Collection[str], *, source: str = "allocation file"
 ) -> tuple[bytes, AllocationFile, set[str]]:
-    """Remove those of these queues that contain only `OWN_TAGS`.
+    """Remove those of the queues ``paths`` that contain only `OWN_TAGS`.
 
-    Return the document, its settings and the removed queues.
+    Returns the new document, its settings and the removed queues.
     """
     gone: set[str] = set()
     for path in sorted(paths, key=lambda path: path.split("."), reverse=True):
@@ -84,6 +84,6 @@ def _with_queue(document: bytes, inside: Element, below_root: bool, path: str, n
     if empty_tag(document, after):
         closed = b"\n" + b"  " * (depth - 1) + b"</" + inside.tag.encode() + b">"
         return document[: after - 2] + b">" + line + closed + document[after:]
-    # The white space before the line is removed with it, so what follows stays as it is.
+    # Insert after the last character that is not white space, as `removal` later removes the white space before it.
     keep = len(document[: inside.end].rstrip())
     return document[:keep] + line + document[keep:]

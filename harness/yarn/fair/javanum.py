@@ -1,6 +1,6 @@
-"""Numbers and strings as Java reads them: what ``Float.parseFloat`` and related methods accept, with exact results.
+"""Java's conversions of numbers and strings: ``Float.parseFloat`` and related methods, with exact results.
 
-An allocation file's numbers mean what Java makes of them ("0x1p3", "NaN", "1f" are numbers; "1_000" and "inf" are not).
+Hadoop parses the numbers of its files with them ("0x1p3", "NaN" and "1f" are numbers; "1_000" and "inf" are not).
 Every function raises ValueError where Java throws NumberFormatException.
 """
 
@@ -28,7 +28,7 @@ def trim(text: str) -> str:
 def parse_boolean(text: str, default: bool) -> bool:
     """``Configuration.getBoolean`` of a trimmed text.
 
-    The two words count in upper and lower case. Any other text stands for the default.
+    The words true and false may be in upper or lower case; any other text gives the default.
     """
     return {"true": True, "false": False}.get(text.lower(), default)
 
@@ -64,7 +64,7 @@ def parse_double(text: str) -> float:
         if not int(digits, 16):
             return -0.0 if sign == "-" else 0.0
         try:
-            # Beyond these exponents every number of this length is 0 or infinite.
+            # Limit the exponent: with a larger one, every number of this length is 0 or infinite.
             bounded = max(-10_000 - 4 * len(digits), min(10_000 + 4 * len(digits), _long_digits(exponent)))
             value = float.fromhex(f"0x{digits}p{bounded + shift}")
         except OverflowError:
@@ -86,7 +86,7 @@ def parse_float(text: str) -> float:
     nearest = float32(value)
     if not math.isfinite(value) or value == nearest or not _DECIMAL.fullmatch(trim(text)):
         return nearest
-    # The double may only lie halfway between two floats because it was rounded itself; then the text decides.
+    # If the rounded double is exactly halfway between two floats, the original text determines the nearest float.
     return _nearest_of_text(trim(text).rstrip("fFdD"), value, nearest)
 
 
@@ -178,9 +178,9 @@ def string_hash(text: str) -> int:
 def hash_set_order(names: list[str]) -> list[str]:
     """Return the order in which a ``java.util.HashSet`` iterates over strings that were added in the given order.
 
-    Buckets in order, within a bucket in order of insertion; the table doubles beyond three quarters full, and when a
-    bucket of a table below 64 would hold more than 8. (In a larger table such a bucket becomes a tree, whose order is
-    not reproduced here.)
+    It iterates over the buckets in order, and within a bucket in the order of insertion. The table doubles when it is
+    more than three quarters full, and when a bucket of a table with less than 64 buckets would hold more than 8
+    strings. (In a larger table such a bucket becomes a tree, whose order is not reproduced here.)
     """
     size, buckets, count = 16, [[] for _ in range(16)], 0  # type: int, list[list[tuple[int, int, str]]], int
     seen: set[str] = set()

@@ -1,8 +1,8 @@
 """The queues that a ResourceManager creates from allocation files: creation, reload, ad hoc queues, removal.
 
-The parts of Hadoop 3.4.2's QueueManager and FSQueue that do not involve applications: the caller tells whether a queue
-is empty. A queue that is written twice, or as both a leaf and a parent, has the same result as in Hadoop, including
-hash orders. There is no ``root.default`` unless the file or an application names it.
+This module implements the parts of Hadoop 3.4.2's QueueManager and FSQueue that do not involve applications. Its
+callers know whether a queue is empty. A queue that the file defines twice, or as both a leaf and a parent, has the same
+result as in Hadoop, including hash orders. There is no ``root.default`` unless the file or an application names it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Node:
     max_limit: ResourceLimit = UNLIMITED
 
 
-#: Settings that a queue inherits if the file does not set them -> Hadoop's mark for "not set", which root has.
+#: Setting that a queue inherits if the file does not set it -> Hadoop's value for "not set", which root has.
 _INHERITED = {
     "min_share_preemption_timeout_ms": -1,
     "fair_share_preemption_timeout_ms": -1,
@@ -124,7 +124,7 @@ class QueueManager:
         return node is not None and not node.dynamic
 
     def check(self, *, is_empty: Callable[[str], bool]) -> None:
-        """Do what the reload thread does every 10 s: remove empty ad hoc queues, retry failed changes."""
+        """Remove empty ad hoc queues and retry failed changes, as Hadoop's reload thread does every 10 s."""
         parents: list[_Node] = []
         for node in list(self._nodes.values()):
             removable = node.dynamic and not node.children and node.path in self._nodes
@@ -193,7 +193,7 @@ class QueueManager:
     # ---- QueueManager's steps
 
     def _set_policies(self, node: _Node) -> bool:
-        """FSQueue.verifyAndSetPolicyFromConf: stop at the first mismatch, keeping what was set until then."""
+        """FSQueue.verifyAndSetPolicyFromConf: stop at the first mismatch; policies set before it are kept."""
         policy = self.allocations.scheduling_policy(node.path)
         for child in node.children:
             if not is_child_policy_allowed(policy, self.allocations.scheduling_policy(child.path)):
@@ -269,7 +269,7 @@ class QueueManager:
         return node
 
     def _ad_hoc_limit(self, path: str, parent: _Node) -> ResourceLimit | None:
-        """Return a queue's limit that comes from its parent's limit for ad hoc children; None if there is none."""
+        """Return the limit that an ad hoc queue gets from its parent's limit for children; None if there is none."""
         return None if self.allocations.configured(path) else self.allocations.max_child_resources(parent.path)
 
 

@@ -1,6 +1,7 @@
-"""Reads allocation files as Hadoop 3.4.2 does: accepts and refuses the same files, with the same results.
+"""Parse allocation files like Hadoop 3.4.2: accept and refuse the same files, with the same results.
 
-Silent mistakes (an unknown element, a dropped percentage) are accepted, as in Hadoop; `validate` reports them. Follows
+Mistakes that Hadoop accepts silently (an unknown element, a dropped percentage) are accepted; `validate` reports them.
+Follows
 AllocationFileParser, AllocationFileQueueParser, AllocationFileLoaderService and QueuePlacementPolicy.
 """
 
@@ -30,9 +31,9 @@ from harness.yarn.fair.elements import (
 from harness.yarn.fair.javanum import trim
 from harness.yarn.fair.resources import parse_resources
 
-#: Amounts in which Hadoop drops percentages -> where this is recorded.
+#: Element in which Hadoop ignores percentages -> field of `QueueSettings` that records this.
 DROPPED = {"minResources": "minimum_dropped", "maxContainerAllocation": "container_maximum_dropped"}
-#: Whether a placement rule always ends the search: yes, no, or only if it may create a queue.
+#: Placement rule -> whether it always ends the search for a queue: yes, no, or only if it may create queues (create).
 PLACEMENT_RULES = {
     "user": "create",
     "primaryGroup": "create",
@@ -66,18 +67,24 @@ def parse_allocations(
 
     Parameters
     ----------
-    xml : the document.
-    conf : properties of yarn-site.xml; only ``yarn.resource-types`` matters (names of further resource types).
-    source : name of the document in messages.
+    xml : str or bytes
+        The document.
+    conf : Mapping[str, object] or None
+        Properties of yarn-site.xml; only ``yarn.resource-types`` matters (names of further resource types).
+    source : str
+        Name of the document in messages.
 
-    Raises InputError, with line and queue, for a file that Hadoop refuses (at its start the RM stops; later it keeps
-    the old settings).
+    Raises
+    ------
+    InputError
+        Hadoop refuses the file; the error names line and queue. (With such a file an RM does not start, and a running
+        RM keeps the old settings.)
     """
     return read_document(parse_xml(xml, source=source), conf=conf, source=source)
 
 
 def read_document(root: Element, *, conf: Mapping[str, object] | None = None, source: str) -> AllocationFile:
-    """`parse_allocations` of a document that is parsed already."""
+    """Like `parse_allocations`, for the root element of a parsed document."""
     types = tuple(part.strip() for part in str((conf or {}).get("yarn.resource-types", "")).split(",") if part.strip())
     return _Reader(source, types).read(root)
 
@@ -86,9 +93,9 @@ class _Reader:
     def __init__(self, source: str, extra_types: Collection[str]) -> None:
         self.source = source
         self.extra_types = extra_types
-        #: Settings during collection; a queue written twice adds to the same entry.
+        #: Queue path -> its settings so far; several elements of a queue add to the same entry.
         self.queues: dict[str, dict[str, Any]] = {}
-        # dicts keep the order, and each name once.
+        # Dictionaries serve as ordered sets.
         self.leaves: dict[str, None] = {}
         self.parents: dict[str, None] = {}
 
@@ -154,7 +161,7 @@ class _Reader:
         for tag, of_root in OF_ROOT.items():
             (name, kind), (own, _) = OF_FILE[tag], OF_QUEUE[of_root]
             default = texts.pop(tag, None)
-            # Defaults that only root would use are not even read if root sets the same itself.
+            # Hadoop does not read a default that only root would use if root sets the value itself.
             if values.get(own) is None:
                 values[own] = getattr(AllocationFile(), name) if default is None else self.value(default, kind)
             found[name] = values[own]
@@ -273,7 +280,7 @@ class _Reader:
                 element, f"no placement rule is called {name!r}", f"use one of {', '.join(sorted(PLACEMENT_RULES))}"
             )
         create = element.attributes.get("create", "")
-        # Hadoop reads the attribute only in this rule.
+        # Hadoop reads the attribute `queue` only in the rule `default`.
         queue = element.attributes.get("queue") if name == "default" else None
         return PlacementRule(name, not create or create.lower() == "true", queue)
 
@@ -288,5 +295,5 @@ def _ends(rule: PlacementRule) -> bool:
 
 
 def trim_queue_name(name: str) -> str:
-    """Return a queue name without the surrounding white space that Hadoop trims (a name of only that becomes empty)."""
+    """Return a queue name without the surrounding white space that Hadoop trims."""
     return name.strip(_NAME_SPACE)

@@ -1,4 +1,4 @@
-"""Tells whether a Fair Scheduler kills containers of one queue for another: the switch and the timeouts.
+"""Determine whether a Fair Scheduler preempts containers of one queue for another, from its switch and its timeouts.
 
 Follows FairScheduler, FSLeafQueue and FSPreemptionThread of Hadoop 3.4.2.
 """
@@ -29,15 +29,15 @@ def is_on(site: Mapping[str, str]) -> bool:
 def queues_that_starve(site: Mapping[str, str] | None, file: AllocationFile) -> list[str]:
     """Return the leaves for which containers of other queues are killed, in the order of the tree.
 
-    A leaf can starve for its fair share if it has the timeout and a threshold above 0, and for its minimum share if it
-    has one and the timeout. Nothing is killed if no other leaf allows preemption, or if the cluster would have to be
-    more than full. Queues that applications create below a parent have the parent's timeouts, and there may be several;
-    they are reported as ``PARENT.*``.
+    A leaf can starve for its fair share if it has the fair share timeout and a threshold above 0, and for its minimum
+    share if it has a minimum share and the minimum share timeout. Nothing is killed if no other leaf allows preemption,
+    or if the utilisation threshold is 1 or more. Queues that applications create below a parent inherit the parent's
+    timeouts; they are reported as ``PARENT.*``.
 
     Parameters
     ----------
     site
-        The ResourceManager's own properties; None if it does not show them, so that preemption may be on.
+        The ResourceManager's own properties (None: it does not show them, so that preemption may be on).
     file
         The allocation file.
     """
@@ -45,13 +45,13 @@ def queues_that_starve(site: Mapping[str, str] | None, file: AllocationFile) -> 
         return []
     queues = list(queue_tree(file))
     grow = {queue.path for queue in queues if not queue.leaf and _may_create(site or {}, file)}
-    # Created queues of a parent may be preempted from for each other.
+    # Several queues created below a parent may be preempted for each other.
     open_ = {queue.path for queue in queues if queue.preemptable and (queue.leaf or queue.path in grow)}
     found = []
     for queue in queues:
         if queue.leaf and _can_starve(queue) and open_ - {queue.path}:
             found.append(queue.path)
-        # A minimum share belongs to a single queue: a created one has none.
+        # A created queue has no minimum share.
         elif queue.path in grow and _can_starve(queue, least=False) and open_:
             found.append(f"{queue.path}.*")
     return found
@@ -60,8 +60,8 @@ def queues_that_starve(site: Mapping[str, str] | None, file: AllocationFile) -> 
 def _may_create(site: Mapping[str, str], file: AllocationFile) -> bool:
     """Return whether an application may create a queue that the file does not name (QueuePlacementPolicy)."""
     if file.placement_rules is None:
-        # A file without rules implies these: the queue that the application names, else its user's queue. If these may
-        # not be created, the application goes to root.default, which is created if the file lacks it.
+        # Without rules in the file, an application goes to the queue that it names, or else to its user's queue. If
+        # these may not be created, it goes to root.default, which is created if the file lacks it.
         undeclared = parse_boolean((site.get(UNDECLARED) or "").strip(), default=True)
         return undeclared or not file.configured(_DEFAULT)
     return any(_creates(rule, file) for rule in file.placement_rules)
@@ -83,7 +83,7 @@ def _can_starve(queue: Queue, *, least: bool = True) -> bool:
 
 def _never_full_enough(site: Mapping[str, str]) -> bool:
     try:
-        # FairScheduler.shouldAttemptPreemption: more than this fraction is in use.
+        # FairScheduler.shouldAttemptPreemption requires that more than this fraction is in use.
         return float(site.get(UTILISATION, "0.8")) >= 1.0
     except ValueError:
         return False

@@ -1,7 +1,7 @@
-"""Allocation files written from their values, by the template ``templates/fair-scheduler.xml.j2``.
+"""Render allocation files from their values, with the template ``templates/fair-scheduler.xml.j2``.
 
-The result is parsed again and must equal the values; `harness.yarn.fair.tree` makes the values from a queue tree that a
-user wrote.
+The result is parsed again and must equal the values. `harness.yarn.fair.tree` computes the values from a user's queue
+tree.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TEMPLATE = "fair-scheduler.xml.j2"
 #: Settings that the ResourceManager reads as Java floats.
 _QUEUE_FLOATS = ("weight", "max_am_share", "fair_share_preemption_threshold")
 _FILE_FLOATS = ("queue_max_am_share_default", "default_fair_share_preemption_threshold")
-#: At most this many settings that do not survive the round trip are named.
+#: Maximum number of settings named in a message that differ when the result is parsed again.
 _MOST_NAMED = 5
 
 
@@ -72,7 +72,7 @@ def _rounded(settings: QueueSettings | AllocationFile, names: tuple[str, ...]) -
 
 
 def _differences(file: AllocationFile, read_back: AllocationFile) -> list[str]:
-    """Return the names of settings that differ; for queues' settings with the queue and both values."""
+    """Describe the settings that differ, with both values, and with the queue if it is a queue's setting."""
     found = []
     for name in AllocationFile.__dataclass_fields__:
         if name == "settings":
@@ -99,7 +99,7 @@ def _queues(file: AllocationFile) -> list[_Node]:
     nodes: dict[str, _Node] = {}
     top: list[_Node] = []
     leaves = set(file.configured_leaves)
-    # A reservable queue is configured as a parent, but written as a leaf. Siblings are in the order of the settings.
+    # A reservable queue is among the parents, but is written like a leaf. Siblings are in the order of the settings.
     names = list({*file.configured_leaves, *file.configured_parents})
     order = {name: at for at, name in enumerate(file.settings)}
     parents = {name.rpartition(".")[0] for name in names}

@@ -1,4 +1,4 @@
-"""Reads and writes resource values of an allocation file in Hadoop's three notations.
+"""Parse and format resource values of an allocation file in Hadoop's three notations.
 
 ``"50%"`` or ``"40% memory, 60% cpu"``; ``"memory-mb=1024, vcores=10"`` (also in percent); ``"1024 mb, 10 vcores"``.
 Follows FairSchedulerConfiguration.parseResourceConfigValue of Hadoop 3.4.2, including its quirks.
@@ -29,12 +29,18 @@ def parse_resources(text: str, *, missing: int = JAVA_LONG_MAX, extra_types: Col
 
     Parameters
     ----------
-    text : the value as written in the file.
-    missing : value of a resource that the ``name=value`` notation does not name (Hadoop: the largest long for
-        maxima, 0 for minima). Hadoop truncates vcores to 32 bits, so the largest long becomes **-1 vcores**.
-    extra_types : names of further resource types that the ResourceManager knows (their values are checked and dropped).
+    text : str
+        The value as written in the file.
+    missing : int
+        Value of a resource that the ``name=value`` notation does not name (Hadoop: the largest long for maxima, 0 for
+        minima). Hadoop truncates vcores to 32 bits, so the largest long becomes **-1 vcores**.
+    extra_types : Collection[str]
+        Names of further resource types that the ResourceManager knows; their values are validated and dropped.
 
-    Raises ValueError with Hadoop's reason.
+    Raises
+    ------
+    ValueError
+        Hadoop refuses the text; the message is Hadoop's reason.
     """
     if not trim(text):
         raise ValueError("the resource string is empty")
@@ -86,7 +92,7 @@ def _new_style(text: str, missing: int, extra_types: Collection[str]) -> Resourc
             if amount < 0:
                 raise ValueError(f"{text!r}: {name} must not be negative")
         if name not in values:
-            # A name with a prefix can only be a further resource type, which Hadoop does not schedule by here.
+            # A name with a prefix is always a further resource type, whose value is not used here.
             if name in extra_types or ("/" in name and _CUSTOM.fullmatch(name)):
                 continue
             raise ValueError(f"{text!r}: no resource is called {name!r} (memory-mb and vcores are)")

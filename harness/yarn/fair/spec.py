@@ -1,6 +1,6 @@
-"""Schema of a user's queue tree (YAML), key by key: docs/reference/allocation-file.md is generated from it.
+"""Schema of a user's queue tree (YAML), from which docs/reference/allocation-file.md is generated.
 
-Values that the ResourceManager would accept but misread are refused.
+Values that the ResourceManager would accept but interpret differently are refused.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Wrong(ValueError):
 
 
 def _weight(weight: float) -> float:
-    # 0 is documented; NaN is neither positive nor 0, and an integer may be too large for a float.
+    # 0 is a documented weight. The comparison also refuses NaN and integers that are too large for a float.
     if weight != 0 and not WEIGHT_MIN <= weight <= WEIGHT_MAX:
         raise Wrong(f"weight {weight!r} is not between {WEIGHT_MIN:g} and {WEIGHT_MAX:g}", "scale the weights")
     return float32(weight)
@@ -69,7 +69,7 @@ def _of_one_kind(limit: Limit, info: ValidationInfo) -> Limit:
 def _text(kind: str, name: str | None = None) -> AfterValidator:
     """Check a text that XML can represent.
 
-    ``kind``: its description in messages; ``name``: its name if it is no key's value.
+    ``kind``: description of the text in messages. ``name``: its name, if it is not the value of a key.
     """
 
     def check(text: str, info: ValidationInfo) -> str:
@@ -129,7 +129,7 @@ class _Model(BaseModel):
 
 
 class Amount(_Model):
-    """An absolute amount; an omitted resource is 0 in a minimum, and unlimited in a maximum."""
+    """An absolute amount. An omitted resource is 0 in a minimum and unlimited in a maximum."""
 
     memory_mb: Memory | None = None
     vcores: Vcores | None = None
@@ -139,9 +139,9 @@ class Amount(_Model):
         return Resource(self.memory_mb or 0, self.vcores or 0)
 
     def most(self) -> Resource:
-        """Return the amount as a maximum with all resources written.
+        """Return the amount as a maximum with both resources.
 
-        Hadoop would read a missing number of vcores as -1.
+        Hadoop would interpret a missing number of vcores as -1.
         """
         memory_mb = JAVA_LONG_MAX if self.memory_mb is None else self.memory_mb
         return Resource(memory_mb, JAVA_INT_MAX if self.vcores is None else self.vcores)
@@ -168,44 +168,46 @@ class QueueEntry(_Model):
     """One queue."""
 
     weight: Weight | None = None
-    """Share against its siblings, 0 or 0.001 to 1000000; left out: 1. `weight`."""
+    """Share relative to the siblings: 0, or 0.001 to 1000000; 1 if omitted. `weight`."""
     min_resources: Amount | None = None
-    """`{memory_mb, vcores}`; a component left out: 0. `minResources`."""
+    """Minimum share, `{memory_mb, vcores}`; an omitted component is 0. `minResources`."""
     max_resources: Maximum | None = None
-    """`{memory_mb, vcores}`, or `{memory_percent, vcores_percent}`; a component left out: no limit, 100 %; the whole
-    left out: the default. `maxResources`."""
+    """Maximum share, `{memory_mb, vcores}` or `{memory_percent, vcores_percent}`; an omitted component is unlimited
+    (100 %). If the key is omitted, the default applies. `maxResources`."""
     max_child_resources: Maximum | None = None
-    """The same for its ad hoc children. `maxChildResources`."""
+    """Maximum share of the queue's ad hoc children, in the same form. `maxChildResources`."""
     max_container_allocation: Amount | None = None
-    """The largest container, `{memory_mb, vcores}`; left out: the parent's. `maxContainerAllocation`."""
+    """Largest container, `{memory_mb, vcores}`; the parent's if omitted. `maxContainerAllocation`."""
     max_running_apps: Apps | None = None
-    """0 or more; left out: the default. `maxRunningApps`."""
+    """Largest number of running applications; the default if omitted. `maxRunningApps`."""
     max_am_share: AmShare | None = None
-    """0 to 1, -1: no limit; leaves only; left out: the default. `maxAMShare`."""
+    """Fraction of the fair share that AMs may use, 0 to 1 (-1: no limit); leaves only; the default if omitted.
+    `maxAMShare`."""
     min_share_preemption_timeout_s: Seconds | None = None
-    """Left out: the parent's. `minSharePreemptionTimeout`."""
+    """Timeout below the minimum share, seconds; the parent's if omitted. `minSharePreemptionTimeout`."""
     fair_share_preemption_timeout_s: Seconds | None = None
-    """Left out: the parent's. `fairSharePreemptionTimeout`."""
+    """Timeout below the fair share, seconds; the parent's if omitted. `fairSharePreemptionTimeout`."""
     fair_share_preemption_threshold: Fraction | None = None
-    """0 to 1; left out: the parent's. `fairSharePreemptionThreshold`."""
+    """Fraction of the fair share below which the queue starves, 0 to 1; the parent's if omitted.
+    `fairSharePreemptionThreshold`."""
     allow_preemption_from: StrictBool = True
-    """Also false where the parent says false. `allowPreemptionFrom`."""
+    """Whether the queue's containers may be preempted; false if it is false for the parent. `allowPreemptionFrom`."""
     scheduling_policy: Policy | None = None
-    """`fair`, `drf` or `fifo`; left out: the default. `schedulingPolicy`."""
+    """`fair`, `drf` or `fifo`; the default if omitted. `schedulingPolicy`."""
     acl_submit_apps: Acl | None = None
-    """`"users groups"`, each with commas between; left out: nobody (`root`: everybody). `aclSubmitApps`."""
+    """`"users groups"`, each separated by commas; nobody if omitted (`root`: everybody). `aclSubmitApps`."""
     acl_administer_apps: Acl | None = None
-    """The same. `aclAdministerApps`."""
+    """In the form of `acl_submit_apps`. `aclAdministerApps`."""
     acl_administer_reservations: Acl | None = None
-    """The same. `aclAdministerReservations`."""
+    """In the form of `acl_submit_apps`. `aclAdministerReservations`."""
     acl_list_reservations: Acl | None = None
-    """The same. `aclListReservations`."""
+    """In the form of `acl_submit_apps`. `aclListReservations`."""
     acl_submit_reservations: Acl | None = None
-    """The same. `aclSubmitReservations`."""
+    """In the form of `acl_submit_apps`. `aclSubmitReservations`."""
     reservation: StrictBool = False
-    """Leaves only. `reservation`."""
+    """Whether the queue can be reserved; leaves only. `reservation`."""
     children: dict[QueueName, QueueEntry] | None = None
-    """Name -> queue; given, even empty, the queue is a parent. `queue`."""
+    """Name -> queue. With this key, even if it is empty, the queue is a parent. `queue`."""
 
     _fits = model_validator(mode="after")(_minimum_fits)
 
@@ -222,21 +224,21 @@ class Defaults(_Model):
     """Defaults for queues and users that do not set these values."""
 
     scheduling_policy: Literal["fair", "drf"] = "fair"
-    """Or `drf`."""
+    """Scheduling policy of queues: `fair` or `drf`."""
     user_max_apps: Apps | None = None
-    """Running applications of a user."""
+    """Largest number of running applications of a user."""
     queue_max_apps: Apps | None = None
-    """Running applications of a queue."""
+    """Largest number of running applications of a queue."""
     queue_max_resources: Maximum | None = None
-    """As a queue's `max_resources`."""
+    """Default of a queue's `max_resources`."""
     queue_max_am_share: AmShare | None = None
-    """As a queue's `max_am_share`."""
+    """Default of a queue's `max_am_share`."""
     min_share_preemption_timeout_s: Seconds | None = None
-    """As a queue's."""
+    """Default of a queue's `min_share_preemption_timeout_s`."""
     fair_share_preemption_timeout_s: Seconds | None = None
-    """As a queue's."""
+    """Default of a queue's `fair_share_preemption_timeout_s`."""
     fair_share_preemption_threshold: Fraction | None = None
-    """As a queue's."""
+    """Default of a queue's `fair_share_preemption_threshold`."""
 
 
 class UserSpec(_Model):
@@ -251,11 +253,11 @@ class RuleSpec(_Model):
     rule: str
     """`specified`, `user`, `primaryGroup`, `secondaryGroupExistingQueue`, `nestedUserQueue`, `default` or `reject`."""
     create: StrictBool = True
-    """Whether it may make a queue."""
+    """Whether the rule may create a queue."""
     queue: StrictStr | None = None
-    """The queue of `default`."""
+    """The queue of the rule `default`."""
     parent: RuleSpec | None = None
-    """The rule that makes its parent queue."""
+    """The rule that creates the parent queue."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:

@@ -1,8 +1,7 @@
-"""Settings of an allocation file that the Fair Scheduler accepts and that nobody can have meant.
+"""Find settings of an allocation file that the Fair Scheduler accepts but that are probably mistakes.
 
-Applications are lost, or the setting has no effect.
-
-Follows Hadoop 3.4.2 (FSParentQueue, FSLeafQueue, QueuePlacementPolicy, AllocationConfiguration).
+Such settings cause applications to be rejected or to wait, or have no effect. Follows Hadoop 3.4.2 (FSParentQueue,
+FSLeafQueue, QueuePlacementPolicy, AllocationConfiguration).
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ _INHERITED_LISTS = ("aclSubmitApps", "aclAdministerApps")
 
 
 class _Places(Protocol):
-    """Receives findings: the check of the file."""
+    """The check of a file, which receives the findings."""
 
     places: dict[str, Element]
     verdict: Verdict
 
     def at(self, element: Element, queue: str | None = None) -> Spot:
-        """Return the location of a finding about an element: the element, and its queue, if any."""
+        """Return the location of a finding: an element, and the queue to which it belongs (None: to none)."""
         ...
 
 
@@ -63,7 +62,7 @@ def find_traps(check: _Places, root: Element, file: AllocationFile, tree: QueueT
 class _Traps:
     def __init__(self, check: _Places, root: Element, file: AllocationFile, tree: QueueTree) -> None:
         self.check, self.root, self.file, self.tree = check, root, file, tree
-        #: Queues with misread resources: their consequences are not reported again.
+        #: Queues whose resources Hadoop misreads; consequences of that are not reported again.
         self.misread = {found.queue for found in check.verdict.findings if found.code in ("YF511", "YF515")}
 
     def spot(self, path: str, tag: str) -> Spot:
@@ -205,7 +204,7 @@ class _Traps:
                 )
 
     def _open_above(self, queue: Queue, kind: str) -> str | None:
-        """Return the nearest queue above that admits everybody."""
+        """Return the nearest ancestor whose access list admits everybody; None if there is none."""
         path = queue.parent
         while path is not None:
             said = self.file.settings.get(path)
@@ -301,16 +300,16 @@ def _open(acl: str) -> bool:
 
 
 def _nothing(limit: ResourceLimit) -> str:
-    """Return the resource of which a limit allows nothing; "" for none."""
+    """Return the resource whose limit is 0; "" if there is none."""
     if limit.absolute is None:
         return "memory" if limit.memory_fraction == 0 else "vcores" if limit.vcores_fraction == 0 else ""
     return "memory" if limit.absolute.memory_mb == 0 else "vcores" if limit.absolute.vcores == 0 else ""
 
 
 def _larger(own: ResourceLimit, above: ResourceLimit) -> str:
-    """Return the resource of which a limit allows more than the limit above, if both have the same type.
+    """Return the resource of which a limit allows more than its parent's limit, if both have the same notation.
 
-    "" for none.
+    "" if there is no such resource.
     """
     if own.absolute is None or above.absolute is None:
         if own.absolute is not None or above.absolute is not None:

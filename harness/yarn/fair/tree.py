@@ -1,4 +1,4 @@
-"""Converts queue trees that users write (YAML) to the values of an allocation file, with strict checks.
+"""Convert users' queue trees (YAML) to the values of an allocation file, with strict validation.
 
 The format is described in docs/reference/allocation-file.md; harness.yarn.fair.spec defines the allowed values. The
 caller reads the YAML and passes plain data and a function that returns the position of a key.
@@ -39,10 +39,15 @@ def read_tree(data: object, where: Where) -> AllocationFile:
 
     Parameters
     ----------
-    data : plain data (mappings, lists, scalars), without cycles.
-    where : returns ``file:line`` of a key path.
+    data : object
+        Plain data (mappings, lists, scalars), without cycles.
+    where : Callable
+        Returns ``file:line`` of a key path.
 
-    Raises InputError with file, line, queue and a replacement.
+    Raises
+    ------
+    InputError
+        The tree is not valid; the error contains file, line, queue and a hint.
     """
     try:
         file = _file(TreeSpec.model_validate(data))
@@ -141,11 +146,11 @@ def _ms(seconds: int | None, otherwise: object) -> Any:
 
 
 def _finding(error: ValidationError, where: Where) -> InputError:
-    """Return the first error of pydantic in the wording for users."""
+    """Convert pydantic's first error to an error for users."""
     findings = error.errors(include_url=False)
     first = findings[0]
     location: KeyPath = first["loc"]
-    # Union members appear in the location by their type; and it must be clear whether a name or its value is wrong.
+    # Remove the types of union members from the location, and note whether a name or its value is wrong.
     union = named = False
     while len(location) > 1 and location[-1] in ("int", "float", "constrained-int", "constrained-float"):
         location, union = location[:-1], True

@@ -1,4 +1,4 @@
-"""An allocation file as the queue tree that a user would write (YAML): the inverse of `harness.yarn.fair.tree`."""
+"""Convert an allocation file to a user's queue tree (YAML): the inverse of `harness.yarn.fair.tree`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from harness.yarn.fair.javanum import weight_text
 from harness.yarn.fair.manager import queue_tree
 from harness.yarn.fair.tree import ACL_KEYS, read_tree
 
-#: The root's preemption settings are the defaults; it has no siblings and no applications.
+#: Keys that the root's entry lacks: its preemption settings are the defaults, and it has no siblings or applications.
 _NOT_OF_ROOT = (
     *("min_share_preemption_timeout_s", "fair_share_preemption_timeout_s", "fair_share_preemption_threshold"),
     *("weight", "max_am_share", "reservation"),
@@ -42,26 +42,28 @@ def tree_of(file: AllocationFile, *, source: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    file : the file, as Hadoop reads it.
-    source : name of the file in messages.
+    file : AllocationFile
+        The parsed allocation file.
+    source : str
+        Name of the file in messages.
 
     Returns
     -------
     dict
-        Data that `read_tree` reads as the same queues with the same settings in effect.
+        Data from which `read_tree` returns the same queues with the same settings in effect.
 
     Raises
     ------
     InputError
-        The file has settings that a queue tree cannot express, or refuses because the ResourceManager misreads them.
-        Settings that Hadoop drops (such as a minimum in per cent) do not count, because they have no effect.
+        The file has settings that a queue tree cannot express, or that it refuses because the ResourceManager misreads
+        them. Settings that Hadoop ignores (such as a minimum in per cent) are left out, because they have no effect.
     """
     found: dict[str, Any] = {"queues": {}}
     tree = queue_tree(file)
     parents = {queue.parent for queue in tree} | {path for path in file.configured_parents if path != ROOT}
     nodes: dict[str, dict[str, Any]] = {}
     configured = [queue.path for queue in tree if queue.path != ROOT and file.configured(queue.path)]
-    # Parents that the file does not name are created by the queues below them.
+    # Include parents that the file does not name, which Hadoop creates for the queues below them.
     for path in dict.fromkeys(above for one in configured for above in _path_to(one)):
         settings = file.settings.get(path) or QueueSettings(path)
         entry = _entry(settings)

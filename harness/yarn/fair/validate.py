@@ -1,7 +1,7 @@
-"""Finds all mistakes in an allocation file, with lines, above all those that the ResourceManager silently accepts.
+"""Find all mistakes in an allocation file, with line numbers, also those that the ResourceManager silently accepts.
 
-An error is anything that the RM refuses, ignores, clips, cuts or reads differently from what is written; a warning is a
-setting that works as written but is hardly meant. `parse` reads a file as the RM does.
+An error is a setting that the RM refuses, ignores, limits, truncates or interprets differently from its text. A warning
+is a setting that is valid but probably not intended. `parse` reads a file like the RM does.
 """
 
 from __future__ import annotations
@@ -39,9 +39,12 @@ def validate_allocations(
 
     Parameters
     ----------
-    xml : the document.
-    source : name of the document in messages.
-    site : properties of yarn-site.xml; None if they are not known.
+    xml : str or bytes
+        The document.
+    source : str
+        Name of the document in messages.
+    site : Mapping[str, str] or None
+        Properties of yarn-site.xml (None: unknown).
     """
     check = _Check()
     if site is not None:
@@ -65,7 +68,7 @@ def validate_allocations(
             if root.tag == "allocations":
                 check.refused(error, source, "YF407" if "rule" in error.what else "YF401")
             return
-        # An unreadable value that does not matter is a default which the root queue's own setting overrides.
+        # Hadoop loads the file, so values that it could not parse are defaults that the root's own settings override.
         check.verdict.findings = [
             dataclasses.replace(found, code="YF508") if found.refused else found for found in check.verdict.findings
         ]
@@ -82,7 +85,7 @@ def validate_allocations(
 
 
 def _of_spark(root: Element) -> bool:
-    """Return whether it is Spark's file: its pools have modes in capitals, and a share that is one number."""
+    """Return whether the file is for Spark's scheduler: modes in capitals, and minimum shares that are one number."""
     pools = [item for item in root.elements() if item.tag == "pool"]
     inside = {part.tag for pool in pools for part in pool.elements()}
     own = {"schedulingMode", "weight", "minShare"}
@@ -96,8 +99,8 @@ def _of_spark(root: Element) -> bool:
     )
 
 
-#: Elements of Hadoop 1's Fair Scheduler, whose units were slots and jobs -> their replacements: first of a pool, then
-#: of the whole file.
+#: Element of a pool in Hadoop 1's Fair Scheduler, which counted slots and jobs -> its replacement. Below: elements of
+#: the whole file.
 _POOLS_OF_HADOOP_1 = {
     "minMaps": "<minResources> in megabytes and vcores: there are no slots",
     "minReduces": "<minResources> in megabytes and vcores: there are no slots",
@@ -110,7 +113,7 @@ _OF_HADOOP_1 = {
     "userMaxJobsDefault": "<userMaxAppsDefault>, if as many applications are meant",
     "defaultPoolSchedulingMode": "<defaultQueueSchedulingPolicy>",
 }
-#: Elements of the whole file that are found inside a queue -> the queue's equivalent, if any.
+#: Hadoop 1's element that occurs inside a queue -> the present element of a queue, if there is one.
 _HADOOP_1_IN_QUEUE = {
     "maxRunningJobs": "maxRunningApps",
     "poolMaxJobsDefault": "maxRunningApps",

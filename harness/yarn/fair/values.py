@@ -38,8 +38,7 @@ from harness.yarn.findings import Finding, Fix, Verdict
 from harness.yarn.misspelt import likely
 
 _NUMBER = r"[0-9]+(?:\.[0-9]*)?"
-#: Notations of a resource that are read as written; in every other one that Hadoop accepts, it drops a part. Units that
-#: neither notation of Hadoop has.
+#: Amounts in gigabytes or terabytes, units that Hadoop does not know.
 _LARGE_UNITS = re.compile(r"(?<![\w.])([0-9]+(?:\.[0-9]+)?)\s*([gt])i?b?(?![a-z])", re.IGNORECASE)
 _CLEAR_RESOURCES = [
     re.compile(pattern, re.IGNORECASE)
@@ -64,7 +63,7 @@ _MAX_TIMEOUT_S = JAVA_LONG_MAX // 1000
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """An element and its queue; findings about them go into the verdict."""
+    """An element and its queue, as the location of findings, which are added to ``verdict``."""
 
     verdict: Verdict
     element: Element
@@ -83,7 +82,7 @@ class Spot:
         self.renamed("YF501", what, close, parent)
 
     def renamed(self, code: str, what: str, tag: str, parent: Element | None) -> None:
-        """Return a finding with the advice to rename the element, if that gives what was probably meant."""
+        """Report an element, with the hint to rename it to ``tag`` if its content fits that element."""
         siblings = [] if parent is None else [item for item in parent.elements() if item is not self.element]
         if not tag:
             self.report(code, what, "correct its name, or remove it")
@@ -95,9 +94,9 @@ class Spot:
             self.report(code, what, f"write <{tag}>", self._rename(tag))
 
     def _unfit(self, tag: str, siblings: list[Element]) -> str | None:
-        """Explain why this element's content does not fit another element.
+        """Return a hint if this element's content does not fit the element ``tag``.
 
-        None if it does, "" if there is no better advice.
+        None if it fits, "" if it does not fit and there is no better hint.
         """
         name = plain_name(tag)
         kind = (OF_QUEUE.get(name) or OF_FILE.get(name) or (None, None))[1]
@@ -140,7 +139,7 @@ class Spot:
                 self.report("YF502", f"<{self.element.tag}> has an unknown attribute {name!r}", hint)
 
     def text(self) -> str | None:
-        """Return the element's text; None (and report an error) if it is not plain text."""
+        """Return the element's text; report an error and return None if it is not plain text."""
         tag, attributes = self.element.tag, self.element.attributes
         if not self.element.children:
             what, hint = f"<{tag}> is empty, which the ResourceManager fails on", "write a value, or remove it"
@@ -168,7 +167,7 @@ class Spot:
     # ---- values
 
     def number(self, text: str, parse: Callable[[str], float]) -> float | None:
-        """Return the number; report an invalid one and return None."""
+        """Parse a number; report an invalid one and return None."""
         try:
             return parse(trim(text))
         except ValueError as error:
@@ -176,7 +175,7 @@ class Spot:
             return None
 
     def value(self, kind: Kind | Amount, text: str) -> Any:
-        """Check an element's value by its type; return the value if it is checked further."""
+        """Validate an element's value by its type; return the value if the caller needs it."""
         if isinstance(kind, Amount):
             return self.resources(kind, text)
         return _CHECKS[kind](self, text)
@@ -311,7 +310,7 @@ class Spot:
 
 
 def _named(read: AccessList) -> str:
-    """Describe whom an access list names."""
+    """Describe the users and groups of an access list."""
     said = []
     for kind, names in (("user", read.users), ("group", read.groups)):
         if names:
@@ -341,7 +340,7 @@ def _in_megabytes(text: str) -> str | None:
 
 
 def _meant(text: str) -> str:
-    """Return what to write in place of a misread resource: numbers without separators and without fractions."""
+    """Return the probably intended text of a misread resource, with numbers without separators and fractions."""
     dotted = _DOTTED_THOUSANDS.sub(lambda number: number[0].replace(".", ""), text)
     if dotted != text and any(pattern.fullmatch(dotted) for pattern in _CLEAR_RESOURCES):
         return f"write '{dotted}' if its dots separate thousands, and else whole amounts"
@@ -375,7 +374,7 @@ class Check:
         return Spot(self.verdict, element, queue)
 
     def verdict_on(self, xml: str | bytes, source: str, look: Callable[[Element], None]) -> Verdict:
-        """Return the findings of ``look`` in a document, by line; works even if it is not XML, or is refused."""
+        """Return the findings of ``look`` in a document, sorted by line. A document that is not XML is a finding."""
         try:
             root = parse_xml(xml, source=source)
         except InputError as error:
@@ -384,7 +383,7 @@ class Check:
         return self.verdict_of(root, source, look)
 
     def verdict_of(self, root: Element, source: str, look: Callable[[Element], None]) -> Verdict:
-        """Return the `verdict_on` a parsed document."""
+        """Like `verdict_on`, for the root element of a parsed document."""
         try:
             look(root)
         except InputError as error:
@@ -393,7 +392,7 @@ class Check:
         return self.verdict
 
     def refused(self, error: InputError, source: str, code: str) -> None:
-        """Add a reader's refusal, unless that line has a finding already."""
+        """Add the parser's error as a finding, unless its line already has a refused finding."""
         match = re.match(r":(\d+)(?:: queue (.*))?$", (error.where or "").removeprefix(source), re.DOTALL)
         line, queue = (int(match[1]), match[2]) if match else (1, None)
         if not any(found.line == line and found.refused for found in self.verdict.findings):

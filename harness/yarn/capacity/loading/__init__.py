@@ -4,7 +4,7 @@ The order and the arithmetic follow ``CapacityScheduler.initScheduler``, ``Capac
 ``AbstractCSQueue.setupQueueConfigs`` and what they call, in 3.4.2 and 3.5.0. Hadoop stops at the first exception; this
 package collects all that are not consequences of others. tests/oracle/test_capacity_loading.py compares both.
 
-``start`` reads the tree in Hadoop's order, and ``reading`` holds the properties, the refusals and the record of a
-queue. What is read of one queue is in ``labels``, ``capacities`` and ``queue``; of siblings together in ``children``;
-of the scheduler as a whole in ``scheduler`` and ``placement``.
+``start`` reads the tree in Hadoop's order, and ``reading`` contains the properties, the refusals and the record of a
+queue. ``labels``, ``capacities`` and ``queue`` check one queue, ``children`` checks siblings together, and
+``scheduler`` and ``placement`` check the scheduler as a whole.
 """

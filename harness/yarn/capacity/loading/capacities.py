@@ -192,8 +192,8 @@ def read_limits(reading: Reading, node: Node) -> None:
                 )
             if not any_amount(maximum) and any_amount(minimum) and any_amount(above):
                 maximum = dict(above)
-                # The queue inherits its parent's maximum. Where that is below the parent's own capacity, the parent was
-                # refused already.
+                # The queue inherits its parent's maximum. If that is below the parent's own capacity, the parent has
+                # been refused already.
                 told = _greater(reading, parent.minimum.get(label, {}), above)
         if _greater(reading, minimum, maximum) and not told:
             reading.refuse(

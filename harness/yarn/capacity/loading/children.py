@@ -1,4 +1,4 @@
-"""The capacities of siblings together: they must be of one type, with a sum that Hadoop accepts."""
+"""Checks of siblings' capacities: they must be of one type, with a sum that Hadoop accepts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.yarn.fair.javanum import float32, trim
 
 
 def _kind_of(reading: Reading, queues: Collection[Node], labels: Collection[str], owner: Node) -> str | None:
-    """Return the capacity type of these queues; None (and a reason) if they mix types."""
+    """Return the capacity type of these queues; record a refusal and return None if they mix types."""
     percent = weight = absolute = False
     for queue in queues:
         for label in labels:
@@ -167,7 +167,7 @@ def _refuse_sum(
     reading: Reading, node: Node, children: list[Node], label: str, what: str, hint: str, when: When
 ) -> None:
     if label and any(found.code == "YF137" and f".{label}." in found.key for found in reading.refusals):
-        # The template has a setting for a label that the queue does not have; that was refused already.
+        # The template has a setting for a label that the queue does not have, which has been refused already.
         return
     key = f"{node.path}.queues"
     if label:

@@ -98,7 +98,7 @@ def read_user_weights(reading: Reading, node: Node) -> None:
 
 
 def check_node_sorting(reading: Reading, node: Node) -> None:
-    """Check that the policy by which the queue sorts nodes has a class."""
+    """Check that the class of the queue's node-sorting policy is configured."""
     key = reading.present(f"{node.path}.multi-node-sorting.policy", "multi-node-sorting.policy")
     name = reading.text(key)
     if name:
@@ -247,7 +247,7 @@ def _bracketed(text: str) -> list[str]:
     found, at = [], 0
     while (start := text.find("[", at)) >= 0:
         end = text.find("]", start + 1)
-        # There must be at least one character inside.
+        # Hadoop's expression requires at least one character between the brackets.
         if end == start + 1:
             at = start + 1
             continue

@@ -13,7 +13,7 @@ from harness.yarn.capacity.settings import Settings, Unknown
 from harness.yarn.fair.javanum import parse_int, trim
 from harness.yarn.releases import ASSUMED
 
-#: Prefix of Hadoop's own classes: an unknown class with this prefix does not exist. Others may be the administrator's.
+#: Prefix of Hadoop's own classes. An unknown class with this prefix does not exist; another may be the administrator's.
 HADOOP = "org.apache.hadoop."
 LABELS = "accessible-node-labels"
 
@@ -37,16 +37,16 @@ class Refusal:
 
 @dataclass(slots=True)
 class Node:
-    """A queue of the configuration, with the data that checks of its children and of other parts need.
+    """A queue of the configuration, with the data that later checks need.
 
-    Where a value is kept for each partition, its key is the label; "" is the default partition.
+    Mappings by partition have the label as key; "" is the default partition.
     """
 
     path: str
     parent: Node | None
     kind: mapping.QueueKind | Literal["plan"]
     children: list[Node] = field(default_factory=list)
-    #: Labels that its applications may ask for; "*" for all.
+    #: Labels that the queue's applications may request; "*" for all.
     accessible: frozenset[str] = frozenset()
     default_label: str | None = None
     #: Labels with settings of their own.
@@ -55,7 +55,7 @@ class Node:
     percent: dict[str, float] = field(default_factory=dict)
     #: -1 if the capacity is not a weight.
     weight: dict[str, float] = field(default_factory=dict)
-    #: Absolute capacity and maximum; empty where there is none.
+    #: Absolute capacity and maximum; empty if they are not absolute.
     minimum: dict[str, Amounts] = field(default_factory=dict)
     maximum: dict[str, Amounts] = field(default_factory=dict)
     #: Partitions in which the capacity is absolute.
@@ -66,14 +66,14 @@ class Node:
     default_lifetime: int = -1
     default_lifetime_set: bool = False
     user_weights: dict[str, float] = field(default_factory=dict)
-    #: Policy by which it orders its children, if it is a parent.
+    #: Policy by which a parent orders its children.
     ordering: str = "utilization"
     #: Set if a value could not be read; checks that depend on it are skipped.
     broken: bool = False
 
     @property
     def leaf(self) -> bool:
-        """Whether applications run in it."""
+        """Whether applications can run in this queue."""
         return self.kind == "leaf"
 
     @property

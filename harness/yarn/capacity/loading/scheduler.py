@@ -34,9 +34,9 @@ def check_container_limits(reading: Reading) -> None:
 
 
 def check_monitors(reading: Reading) -> None:
-    """Check the scheduling monitors.
+    """Check the scheduling monitors, which yarn-site.xml names.
 
-    Yarn-site.xml names them, and their settings are in the scheduler's configuration.
+    Their settings are in the scheduler's configuration.
     """
 
     def number(key: str, default: float, kind: str) -> float | None:
@@ -88,7 +88,7 @@ def check_cluster_wide(reading: Reading) -> None:
         ("per-node-heartbeat.maximum-container-assignments", 100),
     ):
         reading.number(key, default)
-    # Hadoop reads them only if it schedules asynchronously, which is the default since 3.5.
+    # Hadoop reads these settings only if it schedules asynchronously, which is the default since 3.5.
     numbers = {key: kind for key, kind in _ASYNCHRONOUS.items() if reading.settings.raw(key) is not None}
     if numbers and reading.settings.flag("schedule-asynchronously.enable", reading.since((3, 5))):
         for key, kind in numbers.items():

@@ -1,4 +1,4 @@
-"""The order in which the RM reads a configuration: the queues at its start, then once more at a refresh."""
+"""Check a configuration in the order in which the RM reads it: at its start, and once more at a refresh."""
 
 from __future__ import annotations
 
@@ -51,14 +51,18 @@ def find_refusals(
     release: tuple[int, int] = ASSUMED,
     cluster: Amounts | None = None,
 ) -> list[Refusal]:
-    """Return all reasons for which Hadoop refuses a configuration; empty if it starts and refreshes with it.
+    """Return all reasons for which Hadoop refuses a configuration; empty if the RM starts and refreshes with it.
 
     Parameters
     ----------
-    values : full name of each property of the file -> its text.
-    site : properties of yarn-site.xml; None if they are not known.
-    release : Hadoop's release.
-    cluster : the cluster's resources at the refresh, by name; None if they are not known.
+    values : Mapping[str, str]
+        Full name of each property of the file -> its text.
+    site : Mapping[str, str] or None
+        Properties of yarn-site.xml (None: unknown).
+    release : tuple[int, int]
+        Hadoop's release (major, minor).
+    cluster : Amounts or None
+        The cluster's resources at the refresh, by name (None: unknown).
     """
     reading = Reading(Settings(values, site), site=site, release=release, cluster=cluster)
     read_tree(reading)
@@ -66,7 +70,7 @@ def find_refusals(
 
 
 def read_tree(reading: Reading) -> Node | None:
-    """Return the queue tree; None if there is no root. What the RM refuses is then in ``reading.refusals``."""
+    """Return the queue tree (None: there is no root), and add the RM's refusals to ``reading.refusals``."""
     check_container_limits(reading)
     check_monitors(reading)
     read_calculator(reading)
