@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -24,6 +25,8 @@ Word = Literal["works", "counted but not steered", "refused", "not tried", "unkn
 Verb = Literal["record", "assess", "whatif", "plan", "usage", "enforce"]
 #: Each is a command.
 VERBS: tuple[Verb, ...] = ("record", "assess", "whatif", "plan", "usage", "enforce")
+#: The property of one queue.
+_OF_QUEUE = re.compile(rf"^({re.escape(PREFIX)})root\.[^.]+(\.)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +163,16 @@ class Feature:
             return Cell("refused", error.what)
         if not own:
             return None
-        if cluster is not None and cluster.values:
+        name = own[0].name
+        if cluster is not None:
+            # The example's queues are none of this cluster's.
+            name = _OF_QUEUE.sub(r"\g<1>QUEUE\g<2>", name)
             # What else is wrong with the cluster's own file is not this feature's.
             with contextlib.suppress(InputError):
-                own = self._uncovered(cluster) or own
+                if cluster.values and (here := self._uncovered(cluster)):
+                    own, name = here, here[0].name
         more = f" and {len(own) - 1} more" if own[1:] else ""
-        return Cell("refused", f"a scheduler's file with {own[0].name}{more} ({own[0].what}; `--drop` leaves it out)")
+        return Cell("refused", f"a scheduler's file with {name}{more} ({own[0].what}; `--drop` leaves it out)")
 
     def _uncovered(self, cluster: Cluster) -> list[Dropped]:
         """Return the settings of a cluster that are this feature's and that the simulator does not cover."""

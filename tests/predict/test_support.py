@@ -507,6 +507,22 @@ def test_the_cluster_at_hand_has_its_own_reason() -> None:
     assert BY_KEY["auto-created-v1"].cell("enforce").why.startswith("root.b: ")
 
 
+def test_no_queue_of_an_example_is_named_on_a_cluster_at_hand() -> None:
+    """A cluster of other queues, whose file was not shown, read of ``root.a.accessible-node-labels``."""
+    own = {f"{PREFIX}root.queues": "prod,dev", f"{PREFIX}root.prod.capacity": "50", f"{PREFIX}root.dev.capacity": "50"}
+    for feature in FEATURES:
+        here = replace(feature.example, values=own, file="", whole=False)
+        if here.scheduler == "capacity":
+            for verb in VERBS:
+                assert "root.a" not in feature.cell(verb, here).why, (feature.key, verb)
+    labels = next(feature for feature in FEATURES if feature.title == "node labels")
+    here = replace(labels.example, values=own, whole=False)
+    assert f"{PREFIX}QUEUE.accessible-node-labels" in labels.cell("plan", here).why
+    assert f"{PREFIX}root.a.accessible-node-labels" in labels.cell("plan").why
+    prod = {**own, f"{PREFIX}root.prod.accessible-node-labels": "gpu"}
+    assert f"{PREFIX}root.prod.accessible-node-labels" in labels.cell("plan", replace(here, values=prod)).why
+
+
 def test_queues_that_cannot_be_read_are_refused_with_the_reason() -> None:
     values = {**CAPACITY_BASE.values, f"{PREFIX}root.a.capacity": "1w"}
     found = rows(Cluster("capacity", values))
