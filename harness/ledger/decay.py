@@ -88,6 +88,19 @@ class SlidingWindow:
         for age, amount in enumerate(held):
             self._parts[(self._at - age) % len(self._parts)] = amount
 
+    @classmethod
+    def total(cls, windows: Sequence[SlidingWindow], factor: float = 1.0) -> SlidingWindow:
+        """Return the sum of windows of one length, times a factor; the latest of their times is its time."""
+        latest = max(windows, key=lambda window: window._time_s)
+        found = cls.restored(latest.state())
+        parts = [0.0] * len(found._parts)
+        for window in windows:
+            moved = cls.restored(window.state())
+            moved.add(latest._time_s, 0.0)
+            parts = [have + factor * more for have, more in zip(parts, moved._parts, strict=True)]
+        found._parts, found._total = parts, math.fsum(parts)
+        return found
+
     def state(self) -> list[Any]:
         """Return all that `restored` needs, as plain JSON values."""
         return [self._part_s, self._parts, self._at, self._time_s, self._total]

@@ -28,7 +28,7 @@ window counts. A tumbling window is a round.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypedDict
 
@@ -100,6 +100,41 @@ class _Account:
         if not all(math.isfinite(figure) for figure in figures):
             raise ValueError("a figure of an account is not finite")
         return cls(*figures, None if window is None else SlidingWindow.restored(window), bool(late))
+
+    def part(self, factor: float) -> _Account:
+        """Return a part of the account, for one of the leaves among which it is divided."""
+        return _Account(
+            self.counted * factor,
+            self.pseudo * factor,
+            self.arrived,
+            self.assumed * factor,
+            self.plain * factor,
+            self.surplus * factor,
+            None if self.window is None else SlidingWindow.total([self.window], factor),
+            self.late,
+        )
+
+    @classmethod
+    def together(cls, accounts: Sequence[_Account]) -> _Account:
+        """Return the sum of several accounts."""
+        windows = [account.window for account in accounts if account.window is not None]
+        return cls(
+            left_fold_sum(account.counted for account in accounts),
+            left_fold_sum(account.pseudo for account in accounts),
+            any(account.arrived for account in accounts),
+            left_fold_sum(account.assumed for account in accounts),
+            left_fold_sum(account.plain for account in accounts),
+            left_fold_sum(account.surplus for account in accounts),
+            SlidingWindow.total(windows) if windows else None,
+            all(account.late for account in accounts),
+        )
+
+
+def _paths_above(path: str) -> Iterator[str]:
+    """Yield the paths of the queues above one, the nearest first."""
+    while "." in path:
+        path = path.rpartition(".")[0]
+        yield path
 
 
 def _check_weights(weights: Mapping[str, float]) -> None:
@@ -186,14 +221,47 @@ class Ledger:
         """Set the entitlements from the last observation on. New leaves start with 0; missing ones are removed.
 
         With ``remember`` set, leaves that reappear continue with their account, and a new leaf is owed nothing for the
-        time before it existed: at its first activity it gets the pseudo accumulated resources of eq. (5.16).
+        time before it existed: at its first activity it gets the pseudo accumulated resources of eq. (5.16). A leaf
+        that becomes a parent passes its account to its children in the ratio of their weights, and a parent that
+        becomes a leaf takes theirs over: what a queue has had is its own, whatever children the scheduler creates.
         """
         _check_weights(weights)
         self._weights = dict(weights)
         self._weight_sum = left_fold_sum(self._weights.values())
         known = self._held()
+        if self.remember:
+            self._pass_down(known)
+            self._pass_up(known)
         here = {leaf: known.pop(leaf) if leaf in known else self._newcomer() for leaf in weights}
         self._hold(here, {leaf: known[leaf] for leaf in known if self.remember or leaf in self._gone})
+
+    def _pass_down(self, known: dict[str, _Account]) -> None:
+        """Divide the accounts of leaves that have become parents among their new children."""
+        below: dict[str, list[str]] = {}
+        for leaf in self._weights:
+            if leaf in known:
+                continue
+            above = next((path for path in _paths_above(leaf) if path in self._place), None)
+            if above is not None and above not in self._weights:
+                below.setdefault(above, []).append(leaf)
+        for parent, leaves in below.items():
+            account = known.pop(parent)
+            total = left_fold_sum(self._weights[leaf] for leaf in leaves)
+            for leaf in leaves:
+                known[leaf] = account.part(self._weights[leaf] / total)
+
+    def _pass_up(self, known: dict[str, _Account]) -> None:
+        """Give new leaves the accounts of the leaves that were below them and are not there any more."""
+        below: dict[str, list[str]] = {}
+        for leaf in known:
+            if leaf in self._weights:
+                continue
+            above = next((path for path in _paths_above(leaf) if path in self._weights), None)
+            if above is not None and above not in self._place:
+                below.setdefault(above, []).append(leaf)
+        for parent, leaves in below.items():
+            # An older account of its own is in those of its children.
+            known[parent] = _Account.together([known.pop(leaf) for leaf in leaves])
 
     def observe(
         self,

@@ -181,6 +181,26 @@ def test_children_that_nobody_steers_are_in_no_line_of_the_log(tmp_path: Path) -
         assert "bob" not in line
 
 
+def test_an_idle_parent_keeps_what_it_is_owed_when_its_children_are_created(tmp_path: Path) -> None:
+    """Beside one busy queue it "had had too much" from the moment of its first application, and lost capacity."""
+    rm = AutoCreating()
+    rm.submit("x", "root.a").pending = 3
+    with controlled(rm, tmp_path, mode="shadow", accept=frozenset({"user-limit-factor"})) as controller:
+        for _ in range(20):
+            controller.tick()
+            rm.start("x")
+            rm.now_s += 5.0
+        before = document(from_ledger(tmp_path / "ledger.db", rm.now_s), "root.research")["deficit"]
+        rm.created = {"root.research.ann": 30.0, "root.research.bob": 30.0}
+        rm.submit("y", "root.research.ann").pending = 3
+        rm.submit("z", "root.research.bob").pending = 3
+        for _ in range(2):
+            rm.now_s += 1.0
+            controller.tick()
+    after = document(from_ledger(tmp_path / "ledger.db", rm.now_s), "root.research")["deficit"]
+    assert 0 < before <= after < 1.2 * before
+
+
 def test_a_parent_with_children_is_no_leaf() -> None:
     rm = AutoCreating()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -224,6 +225,36 @@ def test_a_newcomer_is_owed_nothing_for_the_time_before_it_existed() -> None:
     assert ledger.counted()["c"] == 2 * ledger.counted()["b"], "eq. (5.16), over the leaves that are active then"
     ledger.observe(3900.0, {"c": Usage(500.0)}, ["a", "b", "c"])
     assert ledger.counted()["c"] == 2 * ledger.counted()["b"] + 500.0, "once"
+
+
+@pytest.mark.parametrize("how", [{}, {"half_life_s": 3600.0}, {"window_s": 7200.0}])
+def test_a_leaf_that_becomes_a_parent_passes_on_what_it_had(how: dict[str, Any]) -> None:
+    """The parent of queues that a scheduler creates: idle beside one that was busy, it lost what it was owed."""
+    ledger = Ledger(LedgerSettings(**how), {"r.a": 3.0, "r.b": 1.0}, Resource(3000, 3))
+    ledger.remember = True
+    ledger.observe(600.0, {"r.a": Usage(3000.0 * 500), "r.b": Usage(300.0 * 500)}, ["r.a"])
+    ledger.set_weights({"r.a": 3.0, "r.b.x": 0.75, "r.b.y": 0.25})
+    before = ledger.counted()
+    assert ledger.newcomers() == frozenset()
+    ledger.observe(600.0, {}, ["r.a", "r.b.x", "r.b.y"])
+    counted = ledger.counted()
+    assert counted["r.b.x"] + counted["r.b.y"] < 0.2 * counted["r.a"], "as little as their parent had"
+    assert counted == before
+    assert counted["r.b.x"] == pytest.approx(3 * counted["r.b.y"])
+    # What they have had is the parent's when they are gone, and that of those that come next.
+    ledger.observe(1200.0, {"r.b.x": Usage(3000.0 * 600)}, ["r.b.x"])
+    ledger = Ledger.restored(ledger.state(), ledger.settings)
+    ledger.remember = True
+    counted = ledger.counted()
+    ledger.set_weights({"r.a": 3.0, "r.b.y": 1.0})
+    ledger.set_weights({"r.a": 3.0, "r.b": 1.0})
+    assert ledger.counted()["r.b"] == pytest.approx(counted["r.b.x"] + counted["r.b.y"])
+    ledger.observe(1300.0, {"r.b": Usage(60.0)}, ["r.a"])
+    had = ledger.counted()["r.b"]
+    ledger.set_weights({"r.a": 3.0, "r.b.z": 1.0})
+    assert ledger.counted() == {"r.a": ledger.counted()["r.a"], "r.b.z": pytest.approx(had)}
+    ledger.observe(1400.0, {}, ["r.b.z"])
+    assert sum(ledger.plain().values()) == pytest.approx(3000.0 * 1100 + 300.0 * 500 + 60.0)
 
 
 def test_a_newcomer_among_idle_leaves_begins_as_the_most_counted_of_them() -> None:
