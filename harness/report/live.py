@@ -13,7 +13,7 @@ import harness
 from harness.base.errors import CallError, YarnfairError
 from harness.control.changes import Entitled, debt_words, debts, percent
 from harness.control.changes import parts as parts_of
-from harness.control.explain import explain, moment, old, row_document
+from harness.control.explain import explain, killed, moment, old, row_document
 from harness.control.view import View, alarms, head
 from harness.report.serving import PageServer, address_of
 from harness.report.templating import page_templates
@@ -143,6 +143,7 @@ class LivePage:
             "wall_clock": view.wall_clock,
             "accounts_age_s": view.accounts_age_s,
             "old": old(view),
+            "killed": killed(view),
             "queues": {path: row_document(view, row) for path, row in view.queues.items()},
             "decisions": [decision_line(view, decision) for decision in reversed(view.decisions[-12:])],
             "alarms": alarms(view),

@@ -20,6 +20,7 @@ from harness.control.telemetry import Metrics
 from harness.control.view import from_ledger
 from harness.ledger.store import read_documents
 from harness.predict.features import CAPACITY_BASE
+from harness.report.live import LivePage
 from studies.preemption_budget import run
 from tests.control.driven import controlled
 from tests.control.rm_model import CapacityRmModel
@@ -145,6 +146,9 @@ def test_the_controller_counts_what_applications_have_lost(tmp_path: Path) -> No
     line = "Preemption has killed work of 600.0 GiB·s within the last hour, of a budget of 1,000.0 GiB·s: shares may "
     assert f"{line}move below what queues use." in explain(view, "root.a")
     assert document(view, "root.a")["preempted"] == {"budget_mb_s": 1024.0 * 1000, "lost_mb_s": 1024.0 * 600}
+    page = LivePage(lambda: view, 5.0)
+    page.look()
+    assert page.document({})["killed"] == [f"{line}move below what queues use."]
     # Another process goes on counting.
     with controlled(rm, tmp_path, **budget) as controller:
         rm.preempted["x"] = 1024 * 1100
