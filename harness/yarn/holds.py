@@ -559,6 +559,10 @@ def _of_users(facts: Facts, path: str, names: Iterable[str]) -> Iterator[Hold]:
             factor = limits.setting("user-limit-factor")
             key = "user-limit-factor" if factor is not None and factor >= 0 else "minimum-user-limit-percent"
             now = limits.setting(key)
+            if key == "minimum-user-limit-percent" and now is not None and now >= 100:
+                # Such a limit is all that the queue has and one container more (``UsersManager.computeUserLimit``); the
+                # RM shows it as it was before the queue's last container.
+                continue
             mend = f"Raise it{'' if now is None else f' from {_few(now)}'}"
             if key == "user-limit-factor":
                 mend += " (-1: no limit, since Hadoop 3.4)"

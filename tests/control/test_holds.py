@@ -217,6 +217,12 @@ def test_a_user_above_his_limit_gets_no_more_containers() -> None:
     assert (hold.kind, hold.has, hold.limit) == ("user-limit", 1536, 1024)
     assert hold.setting == f"{P}root.factor.user-limit-factor"
     assert holds_of_app(facts, running[0]) == (hold,)
+    # Without a factor the percentage is the limit. At 100 the limit follows what the queue has: it holds nobody.
+    for percent, named in ((50.0, [f"{P}root.factor.minimum-user-limit-percent"]), (100.0, [])):
+        free = {"user-limit-factor": -1.0, "minimum-user-limit-percent": percent}
+        own = replace(limits["root.factor"], settings={**limits["root.factor"].settings, **free})
+        here = replace(facts, limits=replace(facts.limits, queues={**limits, "root.factor": own}))
+        assert [one.setting for one in holds_of_queue(here, "root.factor")] == named
 
 
 def test_room_that_no_node_has_in_one_piece() -> None:

@@ -240,6 +240,8 @@ def test_queues_of_the_legacy_way_have_their_template(tmp_path: Path) -> None:
     assert [conf[f"root.research.{name}"].capacity for name in ("ann", "bob", "cy")] == pytest.approx([0.4, 0.4, 0.0])
     assert [conf[f"root.research.{name}"].maximum for name in ("ann", "bob", "cy")] == pytest.approx([0.6] * 3)
     assert conf["root.research.cy"].user_limit_factor == 3.0
+    # A child without capacity takes applications, and so does one beyond its template's maximum-applications.
+    assert all(conf[f"root.research.{name}"].max_apps > 10**9 for name in ("ann", "bob", "cy"))
     (line,) = [line for line in made.lines() if "no guaranteed capacity" in line]
     assert "of the queues that root.research creates, cy has no guaranteed capacity" in line
     assert any("queues that applications create" in line for line in made.lines())

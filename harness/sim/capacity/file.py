@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 _MADE_BY_APPLICATIONS = re.compile(r"(.+)\.auto-queue-creation-v2\.(.+)")
 #: So much of the cluster, per cent, a child may need beyond what its parent has left (``CSQueueUtils.EPSILON``).
 _EPSILON_PERCENT = 0.1
+#: A limit of applications that no load reaches.
+_UNLIMITED = 2**31 - 1
 _V1_ENABLED = "auto-create-child-queue.enabled"
 _OF_V1 = re.compile(r"(.+)\.(auto-create-child-queue|leaf-queue-template)\.(.+)")
 #: Properties that have no effect in the simulator: access control, and preemption where it is off.
@@ -229,8 +231,10 @@ def _make_managed(settings: dict[str, str], created: Collection[str]) -> None:
 
     As in ``GuaranteedOrZeroCapacityOverTimePolicy.getInitialLeafQueueConfiguration``, a child has the template's
     capacity as long as its parent has that much left, and otherwise none. Hadoop compares fractions of the cluster, so
-    its tolerance is large for a small parent. The parent keeps its property ``auto-create-child-queue.enabled``:
-    capacities of its children may then add up to less than 100 %, and a controller does not write them.
+    its tolerance is large for a small parent. No limit of applications holds in such a child, whatever its template
+    and its capacity are (``AbstractLeafQueue.validateSubmitApplication``). The parent keeps its property
+    ``auto-create-child-queue.enabled``: capacities of its children may then add up to less than 100 %, and a controller
+    does not write them.
     """
     templates: dict[str, dict[str, str]] = {}
     for name, text in list(settings.items()):
@@ -247,6 +251,7 @@ def _make_managed(settings: dict[str, str], created: Collection[str]) -> None:
         settings[f"{parent}.queues"] = ",".join([*_children(settings, parent), name])
         for key, text in templates.get(parent, {}).items():
             settings[f"{path}.{key}"] = text
+        settings[f"{path}.maximum-applications"] = str(_UNLIMITED)
         capacity = read_capacity(settings.get(f"{path}.capacity", "0"), f"{parent}.leaf-queue-template.capacity")
         if capacity.mode == "percent":
             rest = left.get(parent, 100.0)

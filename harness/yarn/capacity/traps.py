@@ -182,12 +182,15 @@ class _Leaves:
         The leaf, or the parent.
     places
         Prefixes of their settings, without the scheduler's own prefix; the first prefix with a setting decides.
+    limited
+        Whether a limit of applications applies to them.
     factor, masters
         Defaults of the user-limit-factor and of the fraction for ApplicationMasters. None: the scheduler's own default.
     """
 
     path: str
     places: tuple[str, ...]
+    limited: bool = True
     factor: float = 1.0
     masters: float | None = None
 
@@ -214,7 +217,8 @@ def _leaves(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop
     """Return all leaves that the configuration names or that were created, in order.
 
     A leaf created by legacy auto-creation has the settings of its parent's ``leaf-queue-template``, and otherwise the
-    defaults of any leaf (``ManagedParentQueue``). A leaf created by flexible auto-creation has the settings of
+    defaults of any leaf (``ManagedParentQueue``), but no limit of applications
+    (``AbstractLeafQueue.validateSubmitApplication``). A leaf created by flexible auto-creation has the settings of
     ``leaf-template`` and ``template``, and otherwise no user limit and no limit of AMs
     (``AbstractLeafQueue.parseAndSetDynamicTemplates``).
     """
@@ -224,7 +228,7 @@ def _leaves(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop
             if not queue.children and queue.parent is not None:
                 found.append(_Leaves(queue.path, (queue.path,)))
         elif flag(values, f"{queue.path}.auto-create-child-queue.enabled"):
-            found.append(_Leaves(queue.path, (f"{queue.path}.leaf-queue-template",)))
+            found.append(_Leaves(queue.path, (f"{queue.path}.leaf-queue-template",), limited=False))
         elif hadoop >= _MODERN:  # earlier releases lack flexible auto-creation
             way = f"{queue.path}.auto-queue-creation-v2"
             found.append(_Leaves(queue.path, (f"{way}.leaf-template", f"{way}.template"), factor=-1.0, masters=1.0))
@@ -234,7 +238,7 @@ def _leaves(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop
 def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], hadoop: tuple[int, int]) -> Iterator[Trap]:
     leaves = _leaves(values, tree, hadoop)
     absolute = any(q.capacity.mode == "absolute" for q in tree.values() if not q.children and q.parent is not None)
-    open_ = [leaf for leaf in leaves if leaf.deciding(values, "maximum-applications") is None]
+    open_ = [leaf for leaf in leaves if leaf.limited and leaf.deciding(values, "maximum-applications") is None]
     if open_ and (absolute or _GLOBAL_MAX not in values):
         where = open_[0].name("maximum-applications") if absolute else _GLOBAL_MAX
         yield Trap(
@@ -295,9 +299,16 @@ def _of_queues(values: Mapping[str, str], tree: Mapping[str, CapacityQueue], had
         )
     creating = [q for q in tree.values() if q.fixed]
     if creating:
+        what = f"{creating[0].path}: {creating[0].fixed}; what is below it is not steered"
+        if creating[1:]:
+            keys = dict.fromkeys(queue.fixed.rpartition("(")[2].rstrip(")") for queue in creating)
+            what = (
+                f"{_some([queue.path for queue in creating])} create queues by themselves ({', '.join(keys)}); what is "
+                "below them is not steered"
+            )
         yield Trap(
             "auto-created",
-            f"{creating[0].path}: {creating[0].fixed}; what is below it is not steered",
+            what,
             "name its queues in the configuration if they are to be",
             blocking=False,
             queues=tuple(queue.path for queue in creating),

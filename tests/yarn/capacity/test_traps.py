@@ -87,6 +87,32 @@ def test_settings_of_queues_that_are_created_stand_in_their_template() -> None:
     assert f"set {TEMPLATE}user-limit-factor to -1" in held[0]
 
 
+def test_no_limit_of_applications_holds_where_queues_are_created_the_legacy_way() -> None:
+    """A real one took two applications in a queue whose maxApplications was 0: it was named all the same."""
+    without = {name: text for name, text in SAFE.items() if name != f"{P}global-queue-max-application"}
+
+    def named(values: dict[str, str]) -> list[tuple[str, ...]]:
+        found = find_traps(values, SITE, queue_tree(values, source="f"))
+        return [trap.queues for trap in found if trap.name == "maximum-applications"]
+
+    assert named(without) == [("root.a", "root.b")]
+    assert named(without | LEGACY) == [("root.b",)]
+    assert named(without | CREATES) == [("root.a", "root.b")]
+
+
+def test_all_queues_that_create_queues_are_named() -> None:
+    """Of five the line named one, as if there were no other."""
+    also = {name.replace("root.a.", "root.b."): text for name, text in LEGACY.items() if ".a." in name}
+    values = SAFE | LEGACY | also
+    (found,) = [
+        trap for trap in find_traps(values, SITE, queue_tree(values, source="f")) if trap.name == "auto-created"
+    ]
+    assert found.queues == ("root.a", "root.b")
+    assert found.what == (
+        "root.a, root.b create queues by themselves (auto-create-child-queue); what is below them is not steered"
+    )
+
+
 def test_absolute_queues_need_limits_of_their_own() -> None:
     values = {**SAFE, f"{P}root.a.capacity": "[memory=1,vcores=1]", f"{P}root.b.capacity": "[memory=1,vcores=1]"}
     assert names(values, SITE) == ["maximum-applications"]
