@@ -41,6 +41,7 @@ _USER_AM = re.compile(r"User's AM resource limit exceeded")
 _MAXIMUM = re.compile(r"exceeds current queue or its parents maximum resource allowed")
 _RUNNING = re.compile(r'The (queue|user) "([^"]*)" has reached the maximum limit of runnable applications')
 _LAUNCHED = re.compile(r"AM container is launched")
+_ACTIVATED = re.compile(r"Application is Activated")
 _ASK = re.compile(r"(?:AM Resource Request = |Resource request: )<memory:(\d{1,18}), vCores:(\d{1,9})")
 
 
@@ -181,6 +182,11 @@ def waits_for_master(app: AppStatus) -> bool:
     return app.state == "ACCEPTED" and app.allocated == ZERO and not _LAUNCHED.search(app.diagnostics)
 
 
+def is_activated(app: AppStatus) -> bool:
+    """Return whether a Capacity Scheduler counts an application as running that waits for its AM's container."""
+    return waits_for_master(app) and _ACTIVATED.search(app.diagnostics) is not None
+
+
 def holds_of_queue(facts: Facts, path: str) -> tuple[Hold, ...]:
     """Return the limits that block a leaf: first those of waiting AMs, then those of running applications."""
     queue = facts.status.queues[path]
@@ -202,7 +208,9 @@ def holds_of_app(facts: Facts, app: AppStatus) -> tuple[Hold, ...]:
     if queue is None:
         return ()
     if waits_for_master(app):
-        return _distinct([*_of_queues(facts, queue, _asked(app)), *_of_master(facts, app)])
+        found = [*_of_queues(facts, queue, _asked(app)), *_of_master(facts, app)]
+        # An activated application is one of those that fill the limit of running ones.
+        return _distinct(hold for hold in found if not (hold.kind == "running-apps" and is_activated(app)))
     if app.state != "RUNNING" or not (queue.containers_pending or queue.demand != queue.used):
         return ()
     found = [*_of_queues(facts, queue, _ask_of(facts, queue, [])), *_of_users(facts, app.queue, {app.user})]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from harness.base.words import counted, seconds
 from harness.yarn.answers import AppStatus
-from harness.yarn.holds import LIVE, Facts, Hold, ask_of_queue, waits_for_master
+from harness.yarn.holds import LIVE, Facts, Hold, ask_of_queue, is_activated, waits_for_master
 
 _OF_MASTERS = frozenset({"am-share", "user-am-share"})
 _OF_USERS = frozenset({"user-am-share", "user-running-apps", "user-limit"})
@@ -79,7 +79,12 @@ def _by_applications(facts: Facts, hold: Hold, path: str, user: str, before: int
         inside = hold.kind == "user-running-apps" or (app.queue + ".").startswith(hold.queue + ".")
         return inside and (hold.kind not in _OF_USERS or app.user == user)
 
-    running = [app for app in facts.apps if counts(app) and app.state in LIVE and not waits_for_master(app)]
+    def runs(app: AppStatus) -> bool:
+        return app.state in LIVE and (not waits_for_master(app) or is_activated(app))
+
+    running = [app for app in facts.apps if counts(app) and runs(app)]
+    # Activated applications wait ahead for their containers, and not for this limit.
+    before = max(before - sum(is_activated(app) for app in facts.waiting(path)), 0)
     if not running:
         return Turn(None, f"No application of {whose} runs, so no end of one brings its turn: change the setting.")
     needed = 1

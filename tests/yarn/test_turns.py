@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from harness.control.explain import app_document, document, explain, explain_app
+from harness.model.resources import ZERO
 from harness.yarn.answers import AppStatus
-from harness.yarn.holds import Facts, Hold, holds_of_queue, look
+from harness.yarn.holds import Facts, Hold, holds_of_app, holds_of_queue, look
 from harness.yarn.turns import turn, turn_of_hold
 from tests.control.test_holds import answering, facts_of, view_of
 
@@ -47,6 +48,24 @@ def test_a_limit_on_applications_ends_with_one_of_them(kind: str) -> None:
     app = facts.waiting(leaf)[0]
     assert app_document(view, app)["expected_s"] == 600.0
     assert found.words in explain_app(view, app)
+
+
+def test_an_activated_application_is_one_of_those_that_run() -> None:
+    """Before its master had its container, the limit held it, and "no application runs, so no end brings its turn"."""
+    facts = facts_of("capacity")
+    activated = "[...] Application is Activated, waiting for resources to be assigned for AM.  Details : ..."
+    runs = [
+        replace(app, state="ACCEPTED", allocated=ZERO, diagnostics=activated) if app.queue == "root.dept.x" else app
+        for app in facts.apps
+    ]
+    facts = with_ends(replace(facts, apps=runs), "root.dept.x", 6)
+    assert holds_of_app(facts, next(app for app in runs if app.queue == "root.dept.x")) == ()
+    waiting = next(app for app in runs if app.queue == "root.dept.y")
+    (hold,) = holds_of_app(facts, waiting)
+    found = turn(facts, [hold], "root.dept.y", waiting.user)
+    assert found is not None
+    assert found.expected_s == 600.0
+    assert found.words.startswith("Its turn comes when the running application of root.dept ends")
 
 
 def test_without_an_end_lately_no_time_is_told_but_the_reason() -> None:
