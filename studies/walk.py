@@ -2,11 +2,13 @@
 
     python -m studies.walk -o docs/how-to/switch-it-on.md
     python -m studies.walk --scheduler capacity -o docs/how-to/switch-it-on-capacity.md
+    python -m studies.walk --cluster as-is -o docs/how-to/switch-it-on-as-is.md
 
 It starts a cluster of two nodes with a load that contends (queue a alone for a while, then b and c with more than there
 is room for), goes every step with the commands that the page shows, and writes the page with their real output. Only
 names of this machine (the RM's address, paths) are replaced by those of the page, and lines broken as in a terminal of
-80 columns. It fails where the file does not come back byte for byte.
+80 columns. It fails where the file does not come back byte for byte. `--cluster as-is` is another cluster
+(`studies.walk_as_is`).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -173,6 +175,8 @@ $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --release
 ```
 
 The file is the administrator's again, byte for byte: the script compares it.
+
+{changes}
 """
 TRAPS = """
 The warnings are [traps](capacity-scheduler.md#traps) of the Capacity Scheduler. While one that blocks is open, the
@@ -181,6 +185,15 @@ controller writes nothing. The administrator sets what mends them and runs `yarn
 ```xml
 {hints}```
 """
+CHANGES_FAIR = """\
+What happens when you edit queues, restore an older copy of the ledger or of the file, lose the ledger, or start with a
+wrong clock: [when something around it changes](enforce.md#when-something-around-it-changes). What becomes of the file's
+owner, mode, attributes and hard links: [switch it off](enforce.md#switch-it-off)."""
+CHANGES_CAPACITY = """\
+What happens when you edit queues, restore an older copy of the ledger or of the configuration, lose the ledger, or
+start with a wrong clock: [when something around it changes](enforce.md#when-something-around-it-changes). An RM with a
+store has no lease file beside it: there the lock file beside the ledger alone tells an older copy. What becomes of the
+file's owner, mode, attributes and hard links: [switch it off](enforce.md#switch-it-off)."""
 
 
 @dataclass(frozen=True)
@@ -209,6 +222,7 @@ SCHEDULERS = {
             "other": "The same walk on the [Capacity Scheduler](switch-it-on-capacity.md).",
             "comes_back": "It comes back at the end:",
             "traps": "",
+            "changes": CHANGES_FAIR,
         },
     ),
     "capacity": Scheduler(
@@ -222,6 +236,7 @@ SCHEDULERS = {
             "other": "The same walk on the [Fair Scheduler](switch-it-on.md).",
             "comes_back": "What the administrator has made of it after the first step comes back at the end:",
             "traps": TRAPS.format(hints=HINTS),
+            "changes": CHANGES_CAPACITY,
         },
     ),
 }
@@ -272,10 +287,26 @@ class Walk:
     def rm(self, *words: str) -> str:
         return self.call(*words, "--rm", self.rest)
 
+    def doctor(self) -> str:
+        """Return what `cluster doctor` prints; it has no configuration, and ends with 1 where it finds something."""
+        words = ["cluster", "doctor", "--rm", self.rest, "--allocations", str(self.file)]
+        command = [sys.executable, "-m", "harness", *words]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
+        return self.printed(done.stdout)
+
     def serve(
-        self, seconds: float, *, end: int = signal.SIGTERM, until: str = "", meanwhile: Sequence[str] = ()
+        self,
+        seconds: float,
+        *,
+        end: int = signal.SIGTERM,
+        until: str = "",
+        meanwhile: Sequence[str] = (),
+        then: Callable[[], None] | None = None,
     ) -> tuple[str, str]:
-        """The service for so long (or until its log says something): its log, and what a command printed meanwhile."""
+        """The service for so long (or until its log says something): its log, and what a command printed meanwhile.
+
+        ``then`` is called while the service still runs.
+        """
         log = self.folder / "log"
         command = [sys.executable, "-m", "harness", "enforce", "--rm", self.rest, "--config", str(self.config)]
         with log.open("w") as out:
@@ -284,9 +315,11 @@ class Walk:
             last_s = time.monotonic() + seconds
             while time.monotonic() < last_s and not (until and until in log.read_text()):
                 time.sleep(0.5)
-            if meanwhile:
+            if meanwhile or then:
                 time.sleep(2.0)  # not while it writes
             other = self.call(*meanwhile) if meanwhile else ""
+            if then is not None:
+                then()
         finally:
             process.send_signal(end)
             process.wait(timeout=90)
@@ -379,12 +412,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code."""
     parser = argparse.ArgumentParser(prog="python -m studies.walk", description=__doc__)
     parser.add_argument("--scheduler", choices=SCHEDULERS, default="fair")
+    parser.add_argument("--cluster", choices=("small", "as-is"), default="small")
     parser.add_argument("-o", "--out", type=Path, required=True)
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="walk-") as folder:
-        scheduler = SCHEDULERS[given.scheduler]
-        cells = walked(Path(folder), scheduler)
-    page = PAGE.format(**scheduler.words, **cells)
+        if given.cluster == "as-is":
+            from studies import walk_as_is
+
+            page = walk_as_is.PAGE.format(**walk_as_is.walked(Path(folder)))
+        else:
+            scheduler = SCHEDULERS[given.scheduler]
+            page = PAGE.format(**scheduler.words, **walked(Path(folder), scheduler))
     given.out.write_text(re.sub(r"[^\S\n]+$", "", page, flags=re.MULTILINE))
     return 0
 

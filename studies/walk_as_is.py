@@ -1,0 +1,295 @@
+"""The walk on a Capacity Scheduler as administrators have it: twelve queues, percentages, preemption, a label.
+
+    python -m studies.walk --cluster as-is -o docs/how-to/switch-it-on-as-is.md
+
+Three levels of queues, one of them with queues that the scheduler creates (legacy `auto-create-child-queue`), the
+scheduler's preemption, and a node with the label `gpu`. It goes from `doctor` to the release with the commands that the
+page shows, and fails where the file does not come back byte for byte, or where a queue that waits has got nothing.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+from harness.base.errors import YarnfairError
+from harness.clusters.local import LocalCluster
+from harness.clusters.state import ClusterSpec, StateFolder
+from harness.model.resources import Resource
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.http import HttpOptions
+from harness.yarn.rest import RestClient, Submission
+from harness.yarn.rmclient import RmClient
+from studies.walk import Walk
+
+FILE_NAME = "capacity-scheduler.xml"
+#: Queue -> percentage of its parent.
+PERCENTAGES = {
+    "root.prod": "40",
+    "root.prod.etl": "60",
+    "root.prod.etl.hourly": "60",
+    "root.prod.etl.daily": "40",
+    "root.prod.ml": "40.0",
+    "root.adhoc": "20",
+    "root.adhoc.sql": "70",
+    "root.adhoc.notebooks": "30",
+    "root.dev": "25",
+    "root.dev.ci": "50",
+    "root.dev.test": "50",
+    "root.research": "15",
+}
+#: The queue whose children the scheduler creates.
+CREATING = "root.research"
+LEAVES = tuple(
+    path for path in PERCENTAGES if path != CREATING and not any(p.startswith(f"{path}.") for p in PERCENTAGES)
+)
+LABEL = "gpu"
+#: Of those whom `queue-mappings` places below `CREATING`.
+USERS = ("alice", "bob")
+#: Works alone at first.
+FIRST = "root.adhoc.sql"
+#: MiB of an application; two nodes have room for twenty-four.
+SIZE_MB = 512
+
+
+def _properties() -> dict[str, str]:
+    """Return the administrator's properties, in the order of the file."""
+    found: dict[str, str] = {}
+    for parent in ("root", *PERCENTAGES):
+        below = [path for path in PERCENTAGES if path.rpartition(".")[0] == parent]
+        if below:
+            found[f"{parent}.queues"] = ",".join(path.rpartition(".")[2] for path in below)
+    found.update({f"{path}.capacity": text for path, text in PERCENTAGES.items()})
+    found |= {
+        f"{CREATING}.auto-create-child-queue.enabled": "true",
+        f"{CREATING}.leaf-queue-template.capacity": "30",
+        f"{CREATING}.leaf-queue-template.user-limit-factor": "-1",
+        "queue-mappings": ",".join(f"u:{user}:{CREATING}.%user" for user in USERS),
+        f"root.accessible-node-labels.{LABEL}.capacity": "100",
+        "root.prod.accessible-node-labels": LABEL,
+        f"root.prod.accessible-node-labels.{LABEL}.capacity": "100",
+        "root.prod.ml.accessible-node-labels": LABEL,
+        f"root.prod.ml.accessible-node-labels.{LABEL}.capacity": "100",
+        "maximum-am-resource-percent": "1",
+    }
+    return found
+
+
+def configuration() -> str:
+    """Return the administrator's file."""
+    rows = "".join(
+        f"  <property><name>{PREFIX}{name}</name><value>{text}</value></property>\n"
+        for name, text in _properties().items()
+    )
+    return f'<?xml version="1.0"?>\n<configuration>\n  <!-- ours -->\n{rows}</configuration>\n'
+
+
+def hints() -> str:
+    """Return the properties that mend the traps of `configuration`."""
+    said = {"global-queue-max-application": "10000", **{f"{path}.user-limit-factor": "-1" for path in LEAVES}}
+    return "".join(
+        f"  <property><name>{PREFIX}{name}</name><value>{text}</value></property>\n" for name, text in said.items()
+    )
+
+
+class _Load(threading.Thread):
+    """Submit applications of one container that sleeps to each of the active queues, until `ended` is set."""
+
+    def __init__(self, rest: str) -> None:
+        super().__init__(daemon=True)
+        options = HttpOptions(attempts=2, deadline_s=20.0)
+        self.ended = threading.Event()
+        self.clients = {user: RestClient([rest], HttpOptions(attempts=2, deadline_s=20.0, user=user)) for user in USERS}
+        self.client = RestClient([rest], options)
+        self.queues: list[str] = [FIRST]
+        self.submitted: list[str] = []
+
+    def run(self) -> None:
+        number = 0
+        while not self.ended.wait(1.0):
+            # No more at a time than two cores can start.
+            for _ in range(2):
+                number += 1
+                queue = self.queues[number % len(self.queues)]
+                client, named = (self.clients[queue], "default") if queue in USERS else (self.client, queue)
+                try:
+                    length_s = 20 + number % 17
+                    client.submit(Submission("sleep", named, f"sleep {length_s}", Resource(SIZE_MB, 1)))
+                except YarnfairError as error:
+                    self.submitted.append(error.line())
+
+
+PAGE = """# Switch it on, on a Capacity Scheduler as it is
+
+This walk has what clusters in use have: twelve queues on three levels, in percentages, a parent whose children the
+scheduler creates, preemption, and nodes with a label. It takes ten minutes. Of three nodes with Hadoop {hadoop} one has
+the label `gpu`. Queue `adhoc.sql` worked alone at first, then all others came. You see what the commands printed in a
+terminal of 80 columns; only addresses and paths are replaced, and the middle of long logs is left out. A walk on three
+queues explains each step: [Capacity Scheduler](switch-it-on-capacity.md), [Fair Scheduler](switch-it-on.md).
+
+Every key is in the [reference](../reference/enforce.md), every word in the [glossary](../glossary.md).
+(`python -m studies.walk --cluster as-is -o docs/how-to/switch-it-on-as-is.md` makes this page.)
+
+This is the administrator's file, with the entitlements:
+
+```xml
+{file}```
+
+## 1. Can I use it?
+
+```console
+$ yarnfair cluster doctor --rm http://rm:8088 --allocations /etc/hadoop/conf/capacity-scheduler.xml
+{doctor}
+```
+
+## 2. Shadow: what would it do?
+
+Write `enforce.yaml`, and start the controller:
+
+```yaml
+{shadow_config}```
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
+{shadow_log}
+```
+
+It wrote nothing. The warnings are [traps](capacity-scheduler.md#traps); while one that blocks is open, the controller
+writes nothing. The administrator sets what mends the limits, and runs `yarn rmadmin -refreshQueues`:
+
+```xml
+{hints}```
+
+The label stays: the controller steers the default partition alone, and the administrator accepts that.
+
+## 3. Bounded: capacities within a ratio of the entitlements
+
+```yaml
+{bounded_config}```
+
+A dry run shows the first change:
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --dry-run
+{dry_run}
+```
+
+Start it:
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
+{bounded_log}
+```
+
+```console
+$ yarnfair top --config enforce.yaml --once
+{bounded_top}
+```
+
+Why do these queues get what they get? The one that worked alone, one that is owed, and the parent whose children the
+scheduler has created:
+
+```console
+$ yarnfair explain adhoc.sql --rm http://rm:8088 --config enforce.yaml
+{explain_first}
+$ yarnfair explain prod.etl.hourly --rm http://rm:8088 --config enforce.yaml
+{explain_owed}
+$ yarnfair explain research --rm http://rm:8088 --config enforce.yaml
+{explain_creating}
+```
+
+## 4. Release
+
+Here the controller was killed (`kill -9`). Its capacities are still in the file.
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --release
+{release}
+```
+
+The file is the administrator's again, byte for byte: the script compares it. Every queue that had applications had
+containers.
+"""
+
+
+def _label(client: RestClient, node: str) -> None:
+    """Create the label, and give it to a node."""
+    base = "/ws/v1/cluster"
+    named = {"nodeLabelInfo": [{"name": LABEL, "exclusivity": "true"}]}
+    client.http.request("POST", f"{base}/add-node-labels", body=named, repeatable=True, words=True)
+    mapped = {"nodeToLabels": [{"nodeId": node, "labels": [LABEL]}]}
+    client.http.request("POST", f"{base}/replace-node-to-labels", body=mapped, repeatable=True, words=True)
+
+
+def walked(folder: Path) -> dict[str, object]:
+    """Return what fills the page's places.
+
+    Parameters
+    ----------
+    folder
+        Where the cluster and the controller keep their files.
+
+    Raises
+    ------
+    RuntimeError
+        If the file did not come back, or a queue got nothing.
+    """
+    (folder / FILE_NAME).write_text(configuration())
+    cluster = LocalCluster(StateFolder(folder / "state"))
+    load: _Load | None = None
+    try:
+        spec = ClusterSpec(
+            nodes=3,
+            memory_mb=6144,
+            vcores=24,
+            scheduler="capacity",
+            preemption=True,
+            allocations=str(folder / FILE_NAME),
+            properties={
+                "yarn.node-labels.enabled": "true",
+                "yarn.node-labels.fs-store.root-dir": f"file://{folder}/labels",
+            },
+        )
+        status = cluster.up(spec, timeout_s=300)
+        file, address = Path(status.scheduler_folder) / FILE_NAME, status.address.rest
+        walk, load = Walk(folder, address, file, "capacity_file"), _Load(address)
+        client = load.client
+        _label(client, client.nodes()[0].id)
+        before = file.read_bytes()
+        cells: dict[str, object] = {"file": before.decode(), "hints": hints(), "hadoop": client.info().version}
+        load.start()
+        cells["doctor"] = walk.doctor()
+        cells["shadow_config"] = walk.configure(mode="shadow")
+        threading.Timer(40, load.queues.extend, [[*(path for path in LEAVES if path != FIRST), *USERS]]).start()
+        cells["shadow_log"], _ = walk.serve(80)
+        if file.read_bytes() != before:
+            raise RuntimeError("the shadow wrote")
+        file.write_text(configuration().replace("</configuration>", f"{hints()}</configuration>"))
+        with RmClient([status.address]) as rm:
+            rm.refresh_queues()
+        before = file.read_bytes()
+        cells["bounded_config"] = walk.configure(mode="bounded", accept=["node-labels"])
+        cells["dry_run"] = walk.rm("enforce", "--dry-run")
+        shown = [("top", "--once"), *(("explain", queue) for queue in ("adhoc.sql", "prod.etl.hourly", "research"))]
+        cells["bounded_log"], cells["bounded_top"] = walk.serve(100, meanwhile=shown[0])
+        if file.read_bytes() != before:
+            raise RuntimeError("a stop did not give the file back")
+        said: list[str] = []
+        walk.serve(60, end=signal.SIGKILL, then=lambda: said.extend(walk.rm(*words) for words in shown[1:]))
+        cells["explain_first"], cells["explain_owed"], cells["explain_creating"] = said
+        if file.read_bytes() == before:
+            raise RuntimeError("killed before it had written")
+        cells["release"] = walk.rm("enforce", "--release")
+        if file.read_bytes() != before:
+            raise RuntimeError("--release did not give the file back")
+        had = {app.queue for app in client.apps() if app.memory_seconds > 0}
+        starved = [path for path in LEAVES if path not in had and path.rpartition(".")[2] not in had]
+        if starved or load.submitted:
+            raise RuntimeError(f"nothing for {starved}, refused: {load.submitted[:3]}")
+        return cells
+    finally:
+        if load is not None:
+            load.ended.set()
+            load.join(timeout=30)
+        cluster.down()
