@@ -102,13 +102,16 @@ class _Account:
         return cls(*figures, None if window is None else SlidingWindow.restored(window), bool(late))
 
     def part(self, factor: float) -> _Account:
-        """Return a part of the account, for one of the leaves among which it is divided."""
+        """Return a part of the account, for one of the leaves among which it is divided.
+
+        The plain integral stays out: it is that of the leaf itself.
+        """
         return _Account(
             self.counted * factor,
             self.pseudo * factor,
             self.arrived,
             self.assumed * factor,
-            self.plain * factor,
+            0.0,
             self.surplus * factor,
             None if self.window is None else SlidingWindow.total([self.window], factor),
             self.late,
@@ -116,14 +119,14 @@ class _Account:
 
     @classmethod
     def together(cls, accounts: Sequence[_Account]) -> _Account:
-        """Return the sum of several accounts."""
+        """Return the sum of several accounts, without their plain integrals."""
         windows = [account.window for account in accounts if account.window is not None]
         return cls(
             left_fold_sum(account.counted for account in accounts),
             left_fold_sum(account.pseudo for account in accounts),
             any(account.arrived for account in accounts),
             left_fold_sum(account.assumed for account in accounts),
-            left_fold_sum(account.plain for account in accounts),
+            0.0,
             left_fold_sum(account.surplus for account in accounts),
             SlidingWindow.total(windows) if windows else None,
             all(account.late for account in accounts),

@@ -31,6 +31,12 @@ _LATE = "older than the last look"
 _WARNING = re.compile(r" (?:warning ([\w-]+): (.*)|info ([\w-]+): (?:mended|no longer its affair: [^\n]*))\n")
 
 
+def _above(path: str) -> set[str]:
+    """Return the paths of the queues above one."""
+    names = path.split(".")
+    return {".".join(names[:count]) for count in range(1, len(names))}
+
+
 class Checks:
     """The invariants of one history."""
 
@@ -51,6 +57,8 @@ class Checks:
         self._counted_s: dict[tuple[str, str], float] = {}
         self._known: dict[str, set[str]] = {}
         self._active: dict[str, set[str]] = {}
+        #: By process: the leaves of the last report, and those that had their account from their parent.
+        self._heirs: dict[str, tuple[set[str], set[str]]] = {}
         self._wrong: dict[str, tuple[float, int]] = {}
         self._said: dict[str, dict[str, dict[str, float]]] = {}
         self._identity: dict[str, str] = {}
@@ -391,6 +399,10 @@ class Checks:
         if ledger is None or snapshot is None:
             return
         counted, known = ledger.counted(), self._known.setdefault(process.name, set())
+        # The accounts of leaves that were below one that is there now are this one's.
+        for key in [key for key in self._counted if key[0] == process.name and key[1] not in counted]:
+            if any(above in counted for above in _above(key[1])):
+                del self._counted[key]
         # As of the last report: a tick that was killed after it may have let a newcomer begin already. A queue that was
         # away for a while was reported long ago.
         fades = {leaf: self._fade(process, leaf) for leaf in counted}
@@ -411,7 +423,11 @@ class Checks:
         before = self._active.setdefault(process.name, set())
         weights = {q.name: q.weight for q in snapshot.leaves()}
         others = [reported[leaf] * fades[leaf] / weights[leaf] for leaf in active & known & before if leaf in counted]
-        for leaf in active - known - before:
+        # A leaf that has become a parent passes its account on: its children are owed what it was owed.
+        last, heirs = self._heirs.setdefault(process.name, (set(), set()))
+        heirs |= {leaf for leaf in counted.keys() - last if not (last - counted.keys()).isdisjoint(_above(leaf))}
+        self._heirs[process.name] = (set(counted), heirs)
+        for leaf in active - known - before - heirs:
             if others and counted.get(leaf, 0.0) / weights[leaf] < min(others) * 0.999:
                 raise Violated(f"{process.name}: {leaf} is new and owed for the time before it existed")
         before |= active
