@@ -182,9 +182,17 @@ def waits_for_master(app: AppStatus) -> bool:
     return app.state == "ACCEPTED" and app.allocated == ZERO and not _LAUNCHED.search(app.diagnostics)
 
 
-def is_activated(app: AppStatus) -> bool:
-    """Return whether a Capacity Scheduler counts an application as running that waits for its AM's container."""
-    return waits_for_master(app) and _ACTIVATED.search(app.diagnostics) is not None
+def counts_as_running(facts: Facts, app: AppStatus) -> bool:
+    """Return whether an application is one of those that fill the limits of running ones, even without its AM.
+
+    A Capacity Scheduler counts it from its activation on, a Fair Scheduler once it is runnable.
+    """
+    if app.state not in LIVE:
+        return False
+    if not waits_for_master(app):
+        return True
+    found = (_ACTIVATED if facts.is_capacity else _RUNNING).search(app.diagnostics)
+    return (found is not None) == facts.is_capacity
 
 
 def holds_of_queue(facts: Facts, path: str) -> tuple[Hold, ...]:
@@ -209,8 +217,8 @@ def holds_of_app(facts: Facts, app: AppStatus) -> tuple[Hold, ...]:
         return ()
     if waits_for_master(app):
         found = [*_of_queues(facts, queue, _asked(app)), *_of_master(facts, app)]
-        # An activated application is one of those that fill the limit of running ones.
-        return _distinct(hold for hold in found if not (hold.kind == "running-apps" and is_activated(app)))
+        # One of those that fill the limit of running ones is not held by it.
+        return _distinct(hold for hold in found if not (hold.kind == "running-apps" and counts_as_running(facts, app)))
     if app.state != "RUNNING" or not (queue.containers_pending or queue.demand != queue.used):
         return ()
     found = [*_of_queues(facts, queue, _ask_of(facts, queue, [])), *_of_users(facts, app.queue, {app.user})]
@@ -353,17 +361,19 @@ def _at_maximum(facts: Facts, leaf: QueueStatus, limits: QueueLimits, ask: Resou
         if ask is not None:
             what += f", and the next container asks for {more:,} {unit}, {has + more - most:,} more than is left"
         if not facts.is_capacity:
-            name, mend = (
-                f"maxResources of {queue.path}",
-                f"Set it in the allocation file to {has + more:,} {unit} or more",
-            )
+            name = f"maxResources of {queue.path}"
+            mend = f"Set it in the allocation file to {has + more:,} {unit} or more"
+            if ask is None:
+                mend = "Raise it in the allocation file by one container at least"
         else:
             name = f"{PREFIX}{queue.path}.maximum-capacity"
             above = facts.status.queues[queue.parent or "root"]
             whole = (above.maximum if above.parent else facts.status.capacity).memory_mb
             now = limits.setting("maximum-capacity")
             need = 100.0 * (has + more) / whole if unit == "MiB" and whole > 0 else None
-            if need is None or now is None or queue.maximum_capacity is None:
+            if ask is None:
+                mend = f"Raise it{'' if now is None else f' from {_few(now)}'} by one container at least"
+            elif need is None or now is None or queue.maximum_capacity is None:
                 mend = f"Raise it to {has + more:,} {unit} or more"
             else:
                 mend = f"Raise it from {_few(now)} to {_up(need, 1)} % or more"

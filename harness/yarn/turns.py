@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from harness.base.words import counted, seconds
 from harness.yarn.answers import AppStatus
-from harness.yarn.holds import LIVE, Facts, Hold, ask_of_queue, is_activated, waits_for_master
+from harness.yarn.holds import LIVE, Facts, Hold, ask_of_queue, counts_as_running, waits_for_master
 
 _OF_MASTERS = frozenset({"am-share", "user-am-share"})
 _OF_USERS = frozenset({"user-am-share", "user-running-apps", "user-limit"})
@@ -79,12 +79,17 @@ def _by_applications(facts: Facts, hold: Hold, path: str, user: str, before: int
         inside = hold.kind == "user-running-apps" or (app.queue + ".").startswith(hold.queue + ".")
         return inside and (hold.kind not in _OF_USERS or app.user == user)
 
-    def runs(app: AppStatus) -> bool:
-        return app.state in LIVE and (not waits_for_master(app) or is_activated(app))
+    # A Fair Scheduler's limit on masters counts those with a container, the others count who may run.
+    by_container = hold.kind in _OF_MASTERS and not facts.is_capacity
 
-    running = [app for app in facts.apps if counts(app) and runs(app)]
-    # Activated applications wait ahead for their containers, and not for this limit.
-    before = max(before - sum(is_activated(app) for app in facts.waiting(path)), 0)
+    def runs(app: AppStatus) -> bool:
+        return not waits_for_master(app) if by_container else counts_as_running(facts, app)
+
+    running = [app for app in facts.apps if counts(app) and app.state in LIVE and runs(app)]
+    # Those that run without a container of their own wait ahead for that, and not for this limit.
+    before = max(before - sum(runs(app) for app in facts.waiting(path)), 0)
+    if hold.kind in _OF_MASTERS and not facts.is_capacity and (grows := _grows(facts, hold, path, len(running))):
+        return grows
     if not running:
         return Turn(None, f"No application of {whose} runs, so no end of one brings its turn: change the setting.")
     needed = 1
@@ -92,11 +97,6 @@ def _by_applications(facts: Facts, hold: Hold, path: str, user: str, before: int
         ask = ask_of_queue(facts, path)
         size = 0 if ask is None else ask.vcores if hold.unit == "vcores" else ask.memory_mb
         lacking = (hold.has or 0.0) + size - (hold.limit if hold.limit is not None else math.inf)
-        # A Capacity Scheduler admits one AM if none is running, however small the limit is.
-        if not facts.is_capacity and hold.limit is not None and size > hold.limit:
-            return Turn(
-                None, f"Its turn does not come by itself: the limit is below the {size:,} {hold.unit} of one master."
-            )
         each = (hold.has or 0.0) / len(running)
         if lacking > 0 and each > 0 and lacking < math.inf:
             needed = min(max(math.ceil(lacking / each - 1e-9), 1), len(running))
@@ -124,6 +124,33 @@ def _by_applications(facts: Facts, hold: Hold, path: str, user: str, before: int
         expected,
         f"{when}, which is expected in about {seconds(expected)}: {counted(lately, 'application')} of {whose} ended in "
         f"the last {span}, and that it goes on so is assumed.",
+    )
+
+
+def _grows(facts: Facts, hold: Hold, path: str, running: int) -> Turn | None:
+    """Return when a Fair Scheduler's limit on masters lets one more through, if no end of the queue's own helps.
+
+    It is a part of the queue's fair share at the moment, which grows while other queues have nothing to run.
+    """
+    ask, queue = ask_of_queue(facts, path), facts.status.queues[path]
+    vcores = hold.unit == "vcores"
+    size = 0 if ask is None else ask.vcores if vcores else ask.memory_mb
+    if hold.limit is None or (running and size <= hold.limit):
+        return None
+    # What the limit is of now; at most it is of all that the queue may have.
+    share, most, whole = (
+        of.vcores if vcores else of.memory_mb for of in (queue.fair_share, queue.maximum, facts.status.capacity)
+    )
+    if size and share > 0 and hold.limit * min(most, whole) < size * share:
+        return Turn(
+            None,
+            f"Its turn does not come by itself: even of all that {path} may have, the part for masters is below the "
+            f"{size:,} {hold.unit} of one.",
+        )
+    return Turn(
+        None,
+        f"Its turn comes when the fair share of {path} has grown, of which the limit is a part: it grows while other "
+        "queues have nothing to run. When is not known.",
     )
 
 

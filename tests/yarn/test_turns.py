@@ -79,17 +79,42 @@ def test_without_an_end_lately_no_time_is_told_but_the_reason() -> None:
     assert "does not show what ended lately" in unseen.words
 
 
-def test_a_part_for_masters_that_is_below_one_of_them_never_lets_one_start() -> None:
-    """The Fair Scheduler's limit is 144 MiB and a master asks for 512: no end of an application helps."""
+def test_a_part_for_masters_that_is_below_one_of_them_grows_with_the_fair_share() -> None:
+    """It was said to come never by itself; on a real ResourceManager three masters started a minute later.
+
+    The Fair Scheduler's limit is 144 MiB, a part of the fair share beside busy queues, and a master asks for 512.
+    """
     facts = with_ends(facts_of("fair"), "root.am", 100)
     (hold,) = holds_of_queue(facts, "root.am")
-    found = turn_of_hold(facts, hold, "root.am")
-    assert found.expected_s is None
-    assert "No application of root.am runs" in found.words
+    grows = (
+        "Its turn comes when the fair share of root.am has grown, of which the limit is a part: it grows while other "
+        "queues have nothing to run. When is not known."
+    )
+    assert turn_of_hold(facts, hold, "root.am").words == grows
     running = [replace(app, allocated=app.allocated or facts.apps[0].allocated) for app in facts.apps]
     one = replace(next(app for app in running if app.queue == "root.am"), state="RUNNING", diagnostics="")
-    found = turn_of_hold(replace(facts, apps=[*facts.apps, one]), hold, "root.am")
-    assert found.words == "Its turn does not come by itself: the limit is below the 512 MiB of one master."
+    more = replace(facts, apps=[*facts.apps, one])
+    assert turn_of_hold(more, hold, "root.am").words == grows
+    never = turn_of_hold(more, replace(hold, limit=1.0), "root.am")
+    assert never.expected_s is None
+    assert never.words.startswith("Its turn does not come by itself: even of all that root.am may have, the part for")
+    # Once the limit has room for one, the end of an application helps.
+    assert turn_of_hold(more, replace(hold, limit=512.0, has=512.0), "root.am").expected_s == 36.0
+
+
+def test_a_fair_schedulers_application_that_may_run_is_not_held_by_the_limit_of_running_ones() -> None:
+    """Until its master had its container it was, and the next one read that no application runs."""
+    facts = facts_of("fair")
+    apps = [
+        replace(app, state="ACCEPTED", allocated=ZERO, diagnostics="") if app.queue == "root.dept.x" else app
+        for app in facts.apps
+    ]
+    facts = with_ends(replace(facts, apps=apps), "root.dept.x", 6)
+    assert [hold.kind for hold in holds_of_app(facts, next(a for a in apps if a.queue == "root.dept.x"))] == []
+    waiting = next(app for app in apps if app.queue == "root.dept.y")
+    found = turn(facts, holds_of_app(facts, waiting), "root.dept.y", waiting.user)
+    assert found is not None
+    assert found.words.startswith("Its turn comes when the running application of root.dept ends")
 
 
 def test_a_capacity_schedulers_masters_start_once_as_many_have_ended_as_must() -> None:
