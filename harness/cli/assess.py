@@ -10,7 +10,16 @@ import click
 from harness.base.errors import CallError, without_secrets
 from harness.base.files import write_text
 from harness.cli.access import Access, access_options, as_config
-from harness.cli.output import OutputFolder, Span, cluster_option, jobs_option, json_option, print_result, say
+from harness.cli.output import (
+    OutputFolder,
+    Span,
+    cluster_option,
+    jobs_option,
+    json_option,
+    print_result,
+    progress_line,
+    say,
+)
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
@@ -112,7 +121,7 @@ def assess(
         scheduler=scheduler,
         missing=[note.note for note in found.notes[:3]],
         processes=jobs,
-        says=_progress(as_json),
+        says=progress_line(as_json),
     )
     settings = folder / CONFIG if done.verdict.best is not None else None
     if settings is not None and done.verdict.best is not None:
@@ -140,22 +149,6 @@ def _name(trace: Path | None, rm: str | None) -> str:
     # The name of an address without user, password and query, because folders are listed and their markers are kept.
     address = without_secrets(rm or "cluster").rpartition("//")[2].rpartition("@")[2].partition("?")[0]
     return "".join(c if c.isalnum() else "-" for c in address).strip("-")
-
-
-def _progress(quiet: bool) -> Any:
-    """Return a function that shows progress as one line on standard error.
-
-    In a terminal each line overwrites the previous one; elsewhere the lines of single phases are left out.
-    """
-    import sys
-
-    def says(text: str) -> None:
-        if sys.stderr.isatty():
-            click.echo(f"\r\x1b[K{text[:100]}", err=True, nl=False)
-        elif "phase" not in text:
-            click.echo(text, err=True)
-
-    return (lambda _: None) if quiet else says
 
 
 def _trace_of(

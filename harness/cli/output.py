@@ -170,6 +170,21 @@ def say(text: str) -> None:
     click.echo(f"yarnfair: {text}", err=True)
 
 
+def progress_line(quiet: bool = False) -> Callable[[str], None]:
+    """Return a function that shows progress as one line on standard error; of ``quiet`` it shows nothing.
+
+    In a terminal each line overwrites the previous one; elsewhere the lines of single phases are left out.
+    """
+
+    def show(text: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r\x1b[K{text[:100]}", err=True, nl=False)
+        elif text and "phase" not in text:
+            click.echo(text, err=True)
+
+    return (lambda _: None) if quiet else show
+
+
 def warn(remarks: Iterable[str]) -> None:
     """Print warnings to standard error, one a line."""
     for remark in remarks:

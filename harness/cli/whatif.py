@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from harness.base.errors import CallError
-from harness.cli.output import OutputFile, cluster_option, json_option, print_result, say, stay
+from harness.cli.output import OutputFile, cluster_option, json_option, print_result, progress_line, say, stay
 from harness.cli.scheduler_file import on_scheduler_file, scheduler_file_options
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def whatif(
         say_if_it_compiles((what_if.experiment.spec.scheduler,))
         try:
             if export is not None:
-                write_output(export, page(_exported(what_if, _query(state))))
+                write_output(export, page(_exported(what_if, _query(state), progress_line(as_json))))
                 print_result(as_json, {"file": str(export), "notes": notes}, [f"written: {export}"])
                 return
             answers = {
@@ -113,7 +113,9 @@ def _query(state: str) -> dict[str, str]:
     return dict(parse_qsl(state.partition("#")[2] or state, max_num_fields=200))
 
 
-def _exported(what_if: WhatIf, query: Mapping[str, str]) -> dict[str, Any]:
+def _exported(
+    what_if: WhatIf, query: Mapping[str, str], show: Callable[[str], None] = lambda text: None
+) -> dict[str, Any]:
     """Return the data of an exported page: both sides, as ``a.`` and ``b.`` of the query describe them."""
     sides: dict[str, dict[str, str]] = {"a": {}, "b": {}}
     both = {key: value for key, value in query.items() if key.startswith("w.")}
@@ -132,7 +134,11 @@ def _exported(what_if: WhatIf, query: Mapping[str, str]) -> dict[str, Any]:
     offers = what_if.about()["policies"]
     sides["a"].setdefault("policy", offers[0])
     sides["b"].setdefault("policy", "ltrf@outside" if "ltrf@outside" in offers else offers[-1])
-    found = what_if.export([_asked(what_if, sides[side]) for side in ("a", "b")])
+    found = what_if.export(
+        [_asked(what_if, sides[side]) for side in ("a", "b")],
+        on_phases=lambda policy, known: show(f"{policy}: phase {known} of {what_if.phases}"),
+    )
+    show("")
     weights = {key[2:]: float(value) for key, value in both.items()}
 
     def plain_side(name: str) -> dict[str, Any]:

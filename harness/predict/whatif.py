@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -150,7 +151,16 @@ class _Run:
     part: float = 0.0
     #: Results by phase.
     phases: list[Outcome] = field(default_factory=list)
+    #: Set with the first phase's result, or with the error.
     done: threading.Event = field(default_factory=threading.Event)
+    #: Set with the last phase's result, or with the error.
+    complete: threading.Event = field(default_factory=threading.Event)
+
+    def fail(self, error: YarnfairError) -> None:
+        """Record the error, for every request that waits for this run."""
+        self.trouble = error
+        self.done.set()
+        self.complete.set()
 
 
 class WhatIf:
@@ -207,12 +217,30 @@ class WhatIf:
             return {"part": round(run.part, 3), "says": compiling_words() if compiling else ""}
         return {**run.document, **_means(list(run.phases)), "of_phases": self.phases}
 
-    def whole(self, asked: Asked) -> dict[str, Any]:
-        """Return the same as `run`, once all phases are known."""
-        while True:
-            found = self.run(asked, 5.0)
-            if found.get("phases", 0) >= self.phases:
-                return found
+    def whole(self, asked: Asked, on_phases: Callable[[int], None] = lambda known: None) -> dict[str, Any]:
+        """Return the same as `run`, once all phases are known.
+
+        Parameters
+        ----------
+        asked : Asked
+            What is simulated.
+        on_phases : Callable[[int], None], optional
+            Called about once a second with the number of phases that are known so far.
+
+        Returns
+        -------
+        dict[str, Any]
+            The run's document with means and bands over all phases.
+
+        Raises
+        ------
+        YarnfairError
+            The error of the run.
+        """
+        # A request of another thread may take this run's place among those that are kept: then it is wanted anew.
+        while not (run := self._want(asked)).complete.wait(1.0):
+            on_phases(len(run.phases))
+        return self.run(asked)
 
     def words(self, asked: Asked, queue: str, at_s: float) -> list[str]:
         """Return `explain`'s text for a queue at a moment. Raises CallError for an unknown queue."""
@@ -270,11 +298,9 @@ class WhatIf:
             except _Dropped:
                 continue
             except YarnfairError as error:
-                run.trouble = error
-                run.done.set()
+                run.fail(error)
             except Exception as error:  # an unforeseen error: a request must not wait for a run that never ends
-                run.trouble = InputError(f"failed: {error!r}"[:300], where=asked.policy, hint="give another setting")
-                run.done.set()
+                run.fail(InputError(f"failed: {error!r}"[:300], where=asked.policy, hint="give another setting"))
 
     def _phase(self, asked: Asked, run: _Run, phase: int) -> None:
         experiment = with_weights(self.experiment, dict(asked.weights))
@@ -302,6 +328,8 @@ class WhatIf:
             run.document = self._document(result, experiment, shown)
         run.phases.append(outcome)
         run.done.set()  # from here on, the page gets its result
+        if len(run.phases) >= self.phases:
+            run.complete.set()
 
     def _sample_s(self) -> float:
         """Return the sample period, so that a run has some hundreds of samples, estimated from the jobs' work."""
@@ -337,11 +365,20 @@ class WhatIf:
             "stuck": result.stuck,
         }
 
-    def export(self, sides: Sequence[Asked], moments: int = 60) -> dict[str, Any]:
-        """Return everything that a page needs without a server: both runs with their bands, and `explain` over time."""
+    def export(
+        self,
+        sides: Sequence[Asked],
+        moments: int = 60,
+        on_phases: Callable[[str, int], None] = lambda policy, known: None,
+    ) -> dict[str, Any]:
+        """Return everything that a page needs without a server: both runs with their bands, and `explain` over time.
+
+        ``on_phases`` is called about once a second with the policy that is being simulated and the number of its
+        phases that are known.
+        """
         found = []
         for asked in sides:
-            document = self.whole(asked)
+            document = self.whole(asked, partial(on_phases, asked.policy))
             run = self._want(asked)
             times = document["time_s"]
             at = [times[k] for k in _thin(len(times), moments).tolist()]

@@ -19,7 +19,9 @@ import requests
 from harness.base.errors import CallError, InputError
 from harness.cli.whatif import _exported, _load, _query
 from harness.experiments.resolve import LoadedExperiment, load_experiment
+from harness.predict import whatif
 from harness.predict.replay import write_experiment
+from harness.predict.verdict import Outcome
 from harness.predict.whatif import Asked, WhatIf, _Run, offered, with_weights
 from harness.report.whatif import page
 from harness.sim.compiled import compile_engine
@@ -170,6 +172,36 @@ def test_a_capacity_trace_is_played_by_the_capacity_scheduler(tmp_path: Path) ->
     assert loaded.weights["root.lab.x"] == pytest.approx(37.5)
     dragged = with_weights(loaded, {"root.lab": 150.0})
     assert [dragged.weights[path] for path in ("root.prod", "root.lab.x", "root.lab.y")] == [25.0, 56.25, 18.75]
+
+
+def test_waiting_for_all_phases_takes_no_computing_and_says_how_far_it_is(
+    experiment: LoadedExperiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    means = []
+
+    def counted(phases: list[Outcome]) -> dict[str, Any]:
+        means.append(len(phases))
+        return {"phases": len(phases)}
+
+    monkeypatch.setattr(whatif, "_means", counted)
+    told = []
+    with contextlib.closing(WhatIf(experiment, phases=20)) as found:
+        sides = [asked(experiment, policy=name) for name in ("fair", "ltrf@outside")]
+        document = found.export(sides, 3, on_phases=lambda policy, known: told.append((policy, known)))
+    assert [run["phases"] for run in document["runs"]] == [20, 20]
+    assert means == [20, 20], "once a side, when its phases are known"
+    assert all(policy in ("fair", "ltrf@outside") and 0 <= known <= 20 for policy, known in told)
+
+
+def test_the_error_of_a_run_ends_the_wait_for_all_its_phases(
+    experiment: LoadedExperiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(whatif, "simulate_variant", fail)
+    with contextlib.closing(WhatIf(experiment, phases=2)) as found, pytest.raises(InputError, match="planted"):
+        found.whole(asked(experiment, policy="fair"))
 
 
 def test_both_sides_may_have_weights_of_their_own(what_if: WhatIf) -> None:
