@@ -1,5 +1,6 @@
 # make run        sets up, then two loads on the simulator: LTYARN's, and one where queues never pause; reports at the end
-# make test       sets up, then every test that this machine can run; says what it left out and why
+# make test       sets up, then the tests that this machine can run, without the slow ones; says what it left out and why
+# make test-all   the same with the slow ones, as CI runs them
 # make test-checked  the tests of the engine, compiled with a check of every index (YARNFAIR_CHECKED=1)
 # make test-long  the long series in full (PART=tests/cluster: some of it); goes on where it stopped, until a file changes
 # make bench-check  this machine's figures (ratios to a calibration loop) against the last record; ten minutes, outside the tests
@@ -24,10 +25,10 @@ JOBS ?= 3
 # The tests start Python some hundred times: without its compiled files each start takes seconds more.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup kerberos run engine test test-bare test-parts test-checked test-long bench-check records figures reference site lint format lock clean
+.PHONY: help setup kerberos run engine test test-all test-bare test-parts test-checked test-long bench-check records figures reference site lint format lock clean
 
 help:
-	@sed -n 's/^# //p' Makefile | head -12
+	@sed -n 's/^# //p' Makefile | head -13
 
 setup: $(STAMP)
 
@@ -62,12 +63,19 @@ lint: setup
 	$(BIN)/lint-imports
 	$(BIN)/python -m tests.planting
 
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder
+# What is left out: LEAVE=long runs the slow tests too.
+LEAVE ?= long or slow
+# The slowest tests are named at the end, so that whoever makes one slow sees it.
+PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --durations=40 --durations-min=10
 
 # The engine is compiled while mypy has the other core.
 test: setup
 	$(MAKE) --no-print-directory -j2 lint engine
-	$(PYTEST) -m "not long" tests
+	$(PYTEST) -m "not ($(LEAVE))" tests
+	@[ "$(LEAVE)" = long ] || echo "make: the slow tests were left out; make test-all runs them too"
+
+test-all:
+	@$(MAKE) --no-print-directory LEAVE=long test
 
 # Beside it, once, what the workers of the tests would each compile.
 engine: setup
@@ -75,13 +83,11 @@ engine: setup
 	  $(BIN)/python -c 'from harness.sim.compiled import compile_engine as c; c(); c("capacity")' && wait $$!
 
 # The two halves of `make test`: what a machine with Python, make and git can run, and what needs more.
-# LEAVE="or once" leaves out what another machine of the same CI runs.
-LEAVE ?=
 test-bare: engine
-	$(PYTEST) -m "not (long or parts $(LEAVE))" tests
+	$(PYTEST) -m "not ($(LEAVE) or parts)" tests
 
 test-parts: engine
-	$(PYTEST) -m "not long and parts" tests
+	$(PYTEST) -m "not ($(LEAVE)) and parts" tests
 
 # The engine's tests with a check of every index: small ones, since compiling is most of it.
 CHECKED = tests/fuzz/test_engine.py tests/fuzz/test_kernels.py tests/oracle/test_recorded_decisions.py \

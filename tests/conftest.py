@@ -4,8 +4,8 @@ The summary counts the tests that ran against a real ResourceManager; fewer than
 With CI=true nothing may be left out: a missing tool, or any skipped test, is a failure.
 
 Whatever needs something that a bare machine lacks is marked ``parts`` here: `make test-bare` runs the tests without
-that mark, `make test-parts` those with it, `make test` both. What CI runs on one of two bare machines is marked
-``once``.
+that mark, `make test-parts` those with it, `make test` both. What takes long is marked ``slow``: `make test` leaves it
+to `make test-all`, and CI runs it on one of its two bare machines.
 """
 
 from __future__ import annotations
@@ -68,29 +68,71 @@ LONGEST = (
 )
 
 
-#: Long tests whose outcome depends on no release of Python or of a package: histories, decisions and records that are
-#: equal to the byte wherever they are played, and what is tested of the repository itself. They are marked ``once``:
-#: CI runs them on one of its two bare machines, because they are more than half of the computing.
-ONCE = (
+#: Tests that take more than some five seconds of computing, or a cluster of their own: the beginnings of their names.
+#: They are marked ``slow``: `make test` leaves them to `make test-all` and to CI, so that it takes minutes.
+SLOW = (
+    "tests/api/test_public.py::test_a_script_without_a_guard_runs_once",
+    "tests/api/test_public.py::test_assess_in_a_script_without_a_guard_has_its_workers",
+    "tests/base/test_extensions.py",
+    "tests/base/test_workers.py::test_what_workers_used_counts_as_the_commands",
+    "tests/bench/test_bench.py::test_cells_are_measured_on_processes_and_on_dask",
     "tests/bench/test_regressions.py",
+    "tests/cli/test_enforce_signals.py",
+    "tests/cli/test_user_mistakes.py",
+    "tests/cli/test_wrong_calls.py::test_a_reader_that_goes_away_leaves_the_exit_code_alone",
+    "tests/cluster/test_live_accelerators.py",
+    "tests/cluster/test_live_docker",
+    "tests/cluster/test_live_faults.py",
+    "tests/cluster/test_live_gate.py",
+    "tests/cluster/test_live_hdfs.py",
+    "tests/cluster/test_live_hive.py",
+    "tests/cluster/test_live_inrm.py",
+    "tests/cluster/test_live_jobs.py",
+    "tests/cluster/test_live_order.py",
+    "tests/cluster/test_live_pair.py",
+    "tests/cluster/test_live_programs.py",
+    "tests/cluster/test_live_readings.py",
+    "tests/cluster/test_live_replay.py",
+    "tests/cluster/test_live_secure",
+    "tests/cluster/test_live_spark.py",
+    "tests/cluster/test_live_ssh.py",
+    "tests/cluster/test_live_stores.py",
+    "tests/cluster/test_live_traps.py",
+    "tests/cluster/test_live_trouble.py",
+    "tests/cluster/test_live_versions.py",
+    "tests/cluster/test_live_weighting.py",
     "tests/control/test_enforce_on_simulated.py",
     "tests/control/test_killed.py",
     "tests/control/test_killed_capacity.py",
     "tests/control/test_preemption.py",
-    "tests/control/test_soak.py",
+    "tests/control/test_soak.py::test_a_seed_has_one_history_to_the_byte",
+    "tests/control/test_soak.py::test_absolute_resources_and_queues_that_are_made_violate_nothing",
+    "tests/control/test_soak.py::test_moved_queues_minimum_shares_and_releases_beside_another_cluster_violate_nothing",
+    "tests/control/test_soak.py::test_planted_bugs_are_found_quickly",
+    "tests/control/test_soak.py::test_preemption_that_is_switched_on_and_off_violates_nothing",
+    "tests/control/test_soak.py::test_what_administrators_and_machines_do_violates_nothing",
+    "tests/control/test_soak.py::test_with_these_it_is_a_minute",
     "tests/control/test_virtual_idle.py",
     "tests/control/test_wall_masters.py",
-    "tests/docs/test_tutorials.py",
+    "tests/docs/test_notebook.py",
+    "tests/docs/test_tutorials.py::test_a_tutorial_works_from_its_first_line_to_its_last",
+    "tests/experiments/test_as_it_goes.py",
+    "tests/experiments/test_campaign.py::test_an_interrupt_is_130_and_a_second_campaign_waits_outside",
+    "tests/experiments/test_campaign.py::test_cells_on_a_dask_cluster",
+    "tests/experiments/test_run.py::test_a_killed_run_is_marked_unfinished_and_may_be_run_again",
+    "tests/experiments/test_run.py::test_an_interrupt_is_exit_code_130_and_leaves_readable_directories",
     "tests/fuzz/test_engine.py",
-    "tests/fuzz/test_kernels.py",
     "tests/fuzz/test_passing_over.py",
     "tests/fuzz/test_planted.py",
-    "tests/house/",
-    "tests/oracle/",
-    "tests/predict/",
-    "tests/sim/",
-    "tests/studies/",
-    "tests/systems/",
+    "tests/house/test_core_alone.py",
+    "tests/house/test_extending.py",
+    "tests/predict/test_assess.py",
+    "tests/predict/test_rm.py",
+    "tests/report/test_kinds.py",
+    "tests/sim/test_adding_a_scheduler.py",
+    "tests/sim/test_fifo.py",
+    "tests/studies/test_check_power.py",
+    "tests/studies/test_check_real.py",
 )
 
 # A shell that starts this in the background has interrupts ignored, and all that is started from here would inherit it.
@@ -112,8 +154,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.get_closest_marker(name) for name in (*NEEDS, "live")):
             item.add_marker("parts")
-        if item.nodeid.startswith(ONCE):
-            item.add_marker("once")
+        if item.nodeid.startswith(SLOW):
+            item.add_marker("slow")
     items.sort(key=_turn)
 
 

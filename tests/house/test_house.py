@@ -16,6 +16,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
+from tests.conftest import SLOW
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -227,3 +229,11 @@ def test_the_wheel_works_as_the_checkout_does(tmp_path: Path) -> None:
     run = installed("run", "no-such-experiment")
     assert run.returncode == 1
     assert run.stderr.count("\n") == 1
+
+
+def test_what_is_marked_slow_is_there() -> None:
+    for beginning in SLOW:
+        path, _, name = beginning.partition("::")
+        found = list(ROOT.glob(f"{path}*"))
+        assert found, f"tests/conftest.py: SLOW names {path}, which is gone"
+        assert not name or f"def {name}(" in found[0].read_text(), f"tests/conftest.py: SLOW names {beginning}"
