@@ -126,13 +126,22 @@ SLOW = (
     "tests/fuzz/test_planted.py",
     "tests/house/test_core_alone.py",
     "tests/house/test_extending.py",
+    "tests/integrity/test_processes.py",
+    "tests/jobs/hive/test_hive.py::test_tables_are_links_to_the_data",
+    "tests/jobs/spark/test_answers.py::test_every_query_has_an_answer_that_passes",
+    "tests/paper/test_allocate_command.py::test_bad_scenarios_get_one_line[capacity: 100000000",
     "tests/predict/test_assess.py",
     "tests/predict/test_rm.py",
     "tests/report/test_kinds.py",
+    "tests/sim/serve/test_serve.py",
     "tests/sim/test_adding_a_scheduler.py",
     "tests/sim/test_fifo.py",
+    "tests/sim/test_keyed.py",
+    "tests/sim/test_observe.py",
+    "tests/sim/test_whole.py",
     "tests/studies/test_check_power.py",
     "tests/studies/test_check_real.py",
+    "tests/systems/mrorder/test_ordering.py",
 )
 
 # A shell that starts this in the background has interrupts ignored, and all that is started from here would inherit it.
