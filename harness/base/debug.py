@@ -85,7 +85,7 @@ def log_program(log: logging.Logger, command: Sequence[str], code: int, took: Ti
 
 
 class _Formatter(logging.Formatter):
-    """One line a record: ``2026-01-31T12:00:00.000Z debug harness.yarn.http: ...``, or a JSON object."""
+    """Formats a record as one line, ``2026-01-31T12:00:00.000Z debug harness.yarn.http: ...``, or as a JSON object."""
 
     def __init__(self, *, in_json: bool) -> None:
         super().__init__()

@@ -27,7 +27,7 @@ class YarnfairError(Exception):
     ----------
     what : what is wrong, in plain words.
     where : file, line, queue, host ... or None.
-    mend : how to mend it, or None.
+    hint : how to correct it, or None.
     """
 
     exit_code = 1

@@ -199,9 +199,9 @@ def kernel_name(builder: Any) -> str:
 
 
 def _check_arrays() -> None:
-    """Make numba's own check of an index name the kernel, and take no index from the end of an array.
+    """Replace numba's index check by one that names the kernel in its message and refuses negative indices.
 
-    No kernel means an index below 0: -1 is "none" in every list.
+    No kernel counts from the end of an array by a negative index: -1 means "none" in every list.
     """
     from numba.core import cgutils, types
     from numba.np import arrayobj

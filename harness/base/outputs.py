@@ -84,7 +84,7 @@ def write_output(path: Path, content: str | bytes, *, sync: bool = False, hint: 
 def write_output_by(path: Path, write: Callable[[Path], None], *, hint: str = _CHOOSE) -> int:
     """Write a file that a user asked for by a function that fills a temporary file.
 
-    In all else it does what `write_output` does.
+    Otherwise as `write_output`.
     """
     sizes: list[int] = []
 

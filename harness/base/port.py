@@ -10,9 +10,10 @@ from typing import Any
 
 
 class Port:
-    """Listens at once, and answers from `start` to `stop`. Raises OSError if that is impossible.
+    """A port that listens from its creation on, and answers from `start` to `stop`.
 
-    ``port`` 0 means a free one; ``name``: of its thread. ``url``: its address for HTTP clients.
+    ``port`` 0 means a free port, and ``name`` is the name of its thread. ``url`` is the address for HTTP clients.
+    Raises OSError if the port cannot be opened.
     """
 
     def __init__(self, host: str, port: int, handler: type[socketserver.BaseRequestHandler], name: str) -> None:

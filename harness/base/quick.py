@@ -24,7 +24,7 @@ def fast_constructor(frozen: type[T]) -> Callable[..., T]:
     code = (
         f"def make({', '.join(names)}):\n    new = allocate(Open)\n{sets}\n    new.__class__ = frozen\n    return new\n"
     )
-    # It has the same slots, so an instance may change from one class to the other.
+    # The class Open has the same slots as the frozen one, so an instance may change from one class to the other.
     space: dict[str, Any] = {
         "Open": type("Open", (), {"__slots__": tuple(names)}),
         "allocate": object.__new__,
@@ -64,7 +64,7 @@ def _end_at_once() -> None:
 def without_collector() -> Iterator[None]:
     """Context for reading a document with many small objects that all stay.
 
-    Collecting garbage takes a quarter more time.
+    Garbage collection would make the reading take a quarter longer.
     """
     was = gc.isenabled()
     gc.disable()

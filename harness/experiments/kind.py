@@ -53,11 +53,11 @@ class KindVariant:
     seed: int
 
     def own(self) -> dict[str, Any]:
-        """Return what its experiment type adds to its identity."""
+        """Return the entries that the experiment type adds to the identity of a run."""
         return {}
 
     def of_policy(self) -> dict[str, Any]:
-        """Return how the policy acts, as far as its experiment type differs from the default."""
+        """Return the entries of the identity that describe how the policy acts, without default values."""
         return {}
 
     def identity(self) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Loaded:
 
 
 def hash_of(resolved: Mapping[str, object], *, ensure_ascii: bool = True) -> str:
-    """Return the hash of an experiment: of everything that its figures depend on, so not of ``about``."""
+    """Return the hash of everything on which an experiment's figures depend, which excludes ``about``."""
     counted = {key: value for key, value in resolved.items() if key != "about"}
     return hashlib.sha256(json.dumps(counted, sort_keys=True, ensure_ascii=ensure_ascii).encode()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""A queue's workload in an experiment: what it asks for, and its part of the experiment's hash."""
+"""A queue's workload in an experiment: the containers that it requests, and its part of the experiment's hash."""
 
 from __future__ import annotations
 

@@ -382,7 +382,7 @@ def _period(given: Any, use: PolicyUse, experiment: LoadedExperiment, where: str
 
 
 def _check(policy: str, settings: Mapping[str, object], where: str) -> None:
-    """Makes the policy once, so that a mistake is found before anything runs."""
+    """Create the policy once, so that a wrong setting is found before anything runs."""
     try:
         make_policy(policy, settings)
     except CallError as error:

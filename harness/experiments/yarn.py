@@ -62,7 +62,7 @@ def check_stages(experiment: LoadedExperiment) -> None:
         return
     for load in experiment.loads:
         if not load.workload.spec.has_stages:
-            continue  # maps and reduces
+            continue  # its jobs have at most the stages of maps and reduces
         for job in build_jobs(load.workload, queue=load.queue, seed=0, scale=load.scale):
             if len(job.stages) > MAX_STAGES:
                 where = load.workload.where().removesuffix(": ")
@@ -116,7 +116,7 @@ def run_variant(
     summary, table = _write(experiment, directory, result, alone_s, arrived)
     summary.update(extra)
     summary.update(of_papers(experiment, variant.policy, variant.settings, result))
-    # Without the time of the compiler, which has nothing to do with this run.
+    # The time of compilation is subtracted, because it is not a property of this run.
     summary["wall_s"] = round(time.perf_counter() - began - (waited_s() - waited), 3)
     directory.write_summary(summary)
     stepped(summary["makespan_s"], int(table["finished_s"].notna().sum()))
@@ -279,7 +279,7 @@ class Yarn(Kind):
 
 
 def _ran(ended: Sequence[Ended]) -> list[Ran]:
-    """Return the variants, each over its seeds."""
+    """Return one entry per variant, with its runs over all seeds."""
     of = {without_seed(run.variant): run.variant for run in ended}
     return [
         Ran(

@@ -130,7 +130,7 @@ def assess(
 
 
 def _masters(experiment: Path, present: Variant, now: Played, ended: frozenset[str], max_ratio: float) -> str:
-    """Say whether a limit on ApplicationMasters is what applications wait for, by one more replay without it."""
+    """Describe, by one more replay without it, whether applications wait because of the limit on ApplicationMasters."""
     waits = [wait for one in now.outcomes for wait in one.start_wait_s.values()]
     if max(waits, default=0.0) <= LEAST_WAIT_S:
         return ""

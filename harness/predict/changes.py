@@ -137,9 +137,10 @@ class QueueChange:
         )
 
     def word(self, floor: float) -> Word:
-        """Return the queue's word.
+        """Classify the change of a queue in one word.
 
-        By its applications' completion, or by their wait, if none is lost and none is gained.
+        If no application is lost or gained, it is the word of the completion time, or of the wait if completion is the
+        same, or of the time below the queue's due if neither time is known.
         """
         words = {name: change.count_word() for name, change in self.counts.items() if change.known}
         if words.get("refused") == "more":
@@ -156,7 +157,7 @@ class QueueChange:
         return self.time_word("below_due", floor) if self.times["below_due"].known else "same"
 
     def time_word(self, name: str, floor: float) -> Word:
-        """Classify the change of one of its times."""
+        """Classify the change of one of the queue's times (a key of `TIMES`)."""
         if name == "below_due":
             return self.times[name].word(floor, up="more", down="less")
         return self.times[name].word(floor)
@@ -164,7 +165,7 @@ class QueueChange:
     def size(self, floor: float) -> tuple[float, ...]:
         """Return the sort key that puts the most changed queue first.
 
-        Applications lost, completion, wait, time short.
+        Its elements are the lost applications and the changes of completion, wait and time below the queue's due.
         """
         below = self.times["below_due"]
         short = abs(math.fsum(below.difference()) / len(below.before)) if below.known else 0.0

@@ -111,5 +111,5 @@ def _policy(found: Assessed, played: Played) -> dict[str, Any]:
 
 
 def write_document(path: Path, document: Mapping[str, object]) -> None:
-    """assess.json."""
+    """Write the document to a file, ``assess.json``."""
     write_json(path, document)

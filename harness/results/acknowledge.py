@@ -32,7 +32,7 @@ class Acknowledgement(Strict):
     variant: str = "*"
     #: The worst accepted value; absent: any.
     up_to: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    #: Its file and line.
+    #: The file and line of the entry.
     _where: str = PrivateAttr("")
 
     @property

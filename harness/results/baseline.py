@@ -88,7 +88,7 @@ class Baseline:
     entries: Sequence[Entry]
 
     def entry(self, run: RunRecord) -> Entry | None:
-        """Return what is recorded for a run; None if nothing is."""
+        """Return the entry of a run's experiment, variant and backend; None if there is none."""
         name = (run.experiment, run.variant, run.backend)
         return next((entry for entry in self.entries if entry.name == name), None)
 
@@ -158,7 +158,7 @@ def bound(key: Key, spread: Spread, *, metrics: int, runs: int = 1, margin: floa
 
 
 def detects(entry: Entry, *, metrics: int, runs: int = 1, wanted: float = 0.2, most: int = 200) -> str | None:
-    """Say how small a slow-down a check detects given the recorded spread, and how many runs would improve it.
+    """Describe the smallest slow-down that a check detects given the recorded spread, and how many runs improve it.
 
     Parameters
     ----------
@@ -251,7 +251,7 @@ def _entry(name: tuple[str, str, str], runs: Sequence[RunRecord], margin: float 
     for run in runs:
         for key, value in run.values.items():
             by_key.setdefault(key, []).append(value)
-    # A metric that some runs lack has no bound, because its presence is chance.
+    # A metric that some runs lack has no bound, because whether a run has it depends on chance.
     whole = {key: values for key, values in by_key.items() if len(values) == len(runs)}
     if margin is None and name[2] == "bench":
         margin = BENCH_MARGIN
@@ -372,7 +372,7 @@ def read_baseline(path: Path) -> Baseline:
 
 
 def _require_finite(entry: Entry) -> None:
-    """Raises ValueError for a figure that is NaN or infinite: every value would compare as better than it."""
+    """Raise ValueError for a figure that is NaN or infinite, since comparisons with it would never raise an alarm."""
     for key, spread in entry.spread.items():
         figures = (spread.median, spread.least, spread.greatest, spread.centre, spread.deviation, *spread.values)
         if not all(map(math.isfinite, figures)):

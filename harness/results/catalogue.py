@@ -235,7 +235,10 @@ def key_of(text: str) -> Key:
 
 
 def flat(summary: Mapping[str, object]) -> dict[Key, float]:
-    """Every finite number of a summary by its key, in the catalogue's order. Null, words and lists are left out."""
+    """Return every finite number of a summary by its key, in the catalogue's order.
+
+    Null values, texts and lists are left out.
+    """
     found: dict[Key, float] = {}
     for name, value in summary.items():
         if name == "queues" and isinstance(value, Mapping):

@@ -85,17 +85,17 @@ def _moved(metric: Metric, value: float, recorded: float) -> str:
 def check(runs: Sequence[RunRecord], baseline: Baseline, *, folder: bool = False, strict: bool = False) -> Checked:
     """Check every run against its entry of the baseline.
 
-    A copy of another run is not judged. Runs with a recorded seed are held exactly where the backend is deterministic.
-    The others of an entry are held together: enough of them by one test of all metrics (`together`), fewer by the
-    spread of the recorded ones. Of several runs, and of a folder, those are missing that the baseline has of the same
-    experiment and backend.
+    A copy of another run is not judged. Where the backend is deterministic, runs with a recorded seed must equal the
+    recorded values. The other runs of an entry are compared together: by one test of all metrics (`together`) if there
+    are enough runs, otherwise by bounds from the spread of the recorded runs. If several runs or a folder are given,
+    entries of the same experiments and backends without a run are reported as missing.
 
     Parameters
     ----------
     runs
         The runs.
     baseline
-        What is recorded.
+        The baseline with the recorded values.
     folder
         Whether a folder of runs was given, which stands for all that is recorded even if one run is left in it.
     strict
@@ -320,7 +320,7 @@ def _in_the_test(key: Key, spread: Spread, values: Sequence[float], p: float, ra
 
 
 def _count(key: Key, spread: Spread, values: Sequence[float]) -> _Judged:
-    """Counts that never varied do not vary by chance."""
+    """Compare a count with the recorded ones: if these are all equal, any other value is a change."""
     known = spread.median
     value = next((v for v in values if v != known), values[0])
     verdict: Verdict = "fine"

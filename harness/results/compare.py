@@ -280,9 +280,9 @@ _UNSHOWN: tuple[tuple[Verdict, str, str], ...] = (
 
 
 def verdict_sentences(comparison: Comparison, label: str) -> tuple[str, str]:
-    """Return two sentences on one contender: what is certainly better or worse.
+    """Return two sentences on one contender.
 
-    How many metrics are uncertain, and why.
+    The first tells which metrics are certainly better or worse, the second how many are uncertain, and why.
 
     Only metrics with a better direction count. Metrics of _FIRST are named first, then the largest relative
     differences.
@@ -309,7 +309,7 @@ def verdict_sentences(comparison: Comparison, label: str) -> tuple[str, str]:
 
 
 def method(comparison: Comparison, label: str) -> str:
-    """Say how a contender's differences, intervals and p-values were computed, in one sentence for people."""
+    """Describe in one sentence how a contender's differences, intervals and p-values were computed."""
     own = (one for row in comparison.rows for one in row.contenders if one.label == label)
     paired = any(one.pairs is not None for one in own)
     return (
@@ -326,9 +326,9 @@ def _listed(found: Sequence[tuple[Key, Contender]]) -> str:
 
 
 def _named(found: Sequence[tuple[Key, Contender]]) -> list[str]:
-    """Return the names of those in _FIRST, then of the largest relative differences, with sizes.
+    """Return the names of the metrics in _FIRST, then of those with the largest relative differences, with sizes.
 
-    And how many more there are.
+    The last entry tells how many more metrics there are.
     """
     ordered = sorted(found, key=lambda one: (one[0].key not in _FIRST, -abs(one[1].relative or 0.0)))
     named = [

@@ -1,8 +1,8 @@
-"""Spark's dynamic allocation, compiled: how many executors a driver asks for, and which ones it releases.
+"""Spark's dynamic allocation, compiled: the number of executors that a driver requests, and those that it releases.
 
-As in Spark 4.0: ``ExecutorAllocationManager`` (``schedule``, ``addExecutors``, ``decrementExecutors``,
-``removeExecutors``) sets the target and picks idle executors, ``YarnAllocator.updateResourceRequests`` requests
-what is missing, or cancels requests.
+Follows Spark 4.0: ``ExecutorAllocationManager`` (``schedule``, ``addExecutors``, ``decrementExecutors``,
+``removeExecutors``) sets the target and selects idle executors, and ``YarnAllocator.updateResourceRequests`` requests
+missing executors or cancels requests.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _last_executor(W: Any, j: int) -> Any:
 
 @kernel
 def _goes(W: Any, j: int, c: int) -> Any:
-    """Mark an executor that takes no more tasks; its container is released when the allocator next asks YARN."""
+    """Mark an executor for removal; its container is released at the allocator's next exchange with YARN."""
     d, run = W.dyn[j], W.runs[c]
     d.live -= 1
     if run.up == UP:
@@ -113,7 +113,7 @@ def look(W: Any, j: int, now: int) -> Any:
         d.beginning = 0
     if d.beginning == 0 and _retarget(W, j, now):
         d.asked_ms = now
-        push(W, now, E_ACT, job.gen, j)  # the allocator asks at once
+        push(W, now, E_ACT, job.gen, j)  # the allocator's next exchange is now
     if expired and _remove_idle(W, j, now):
         wake_allocator(W, j, now + 1)
     if now < d.add_ms < NEVER:
@@ -124,7 +124,7 @@ def look(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def _cancel_unheard(W: Any, j: int, excess: int, now: int) -> Any:
-    """Cancel surplus containers that were granted but that the allocator has not yet heard of."""
+    """Cancel surplus containers that were granted but not yet fetched by the allocator."""
     g, job = W.g[0], W.jobs[j]
     start_ms = g.container_start_ms if job.ex_start_ms < 0 else job.ex_start_ms
     c = job.ex_head
@@ -137,7 +137,7 @@ def _cancel_unheard(W: Any, j: int, excess: int, now: int) -> Any:
 
 @kernel
 def request(S: Any, W: Any, j: int, now: int) -> Any:
-    """Request what the target lacks, or cancel surplus requests; and release containers of removed executors."""
+    """Request missing executors or cancel surplus requests, and release the containers of removed executors."""
     g, job, d = W.g[0], W.jobs[j], W.dyn[j]
     missing = d.target - job.ex_wanted - d.live
     if missing > 0 and ask(S, W, j, 1, job.ex_wanted + missing, job.ex_mb, job.ex_vc, now):

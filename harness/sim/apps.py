@@ -1,19 +1,19 @@
-"""Applications, compiled: what their masters ask for, when tasks start and end, and how failures are handled.
+"""Applications, compiled: the AMs' requests, the start and end of tasks, and the handling of failures.
 
 Covers MapReduce and DAGs (one container per task), Spark (tasks inside executors that are held to the end) and
-services. The scheduler is called through `harness.sim.nodes` and `harness.sim.ops`; `harness.sim.loop` decides when
-things happen.
+services. The scheduler is called through `harness.sim.nodes` and `harness.sim.ops`; `harness.sim.loop` processes the
+events.
 
-What an AM knows: it heartbeats every ``am_hb_ms``, counted from its first heartbeat, and acts on a response
-``am_lag_ms`` after the response came. A container that is granted at t therefore starts its work at the AM's first
-heartbeat at or after t, plus the lag. Completions that the scheduler learnt of at t reach the AM in the same way.
+An AM heartbeats every ``am_hb_ms``, counted from its first heartbeat, and acts on a response ``am_lag_ms`` after the
+response. A container that is granted at t therefore starts its work at the AM's first heartbeat at or after t, plus the
+lag. The AM learns of completions in the same way.
 
-Tasks are handed out in the order of their numbers; tasks whose earlier attempt was lost or failed come first. A stage
-that depends on other stages asks for its tasks when the fraction ``slow_start`` of the tasks of those stages have
-ended. A MapReduce master then decides as Hadoop's does (harness.sim.master). In a DAG, while some tasks of the stages
-before it still wait for a container, a stage asks for the fraction of its own tasks that has ended in those stages, and
-for all of its tasks afterwards. If a stage holds containers while tasks of the stages before it wait and none of them
-runs, the stage gives one container back each ``reduce_preempt_ms``.
+Tasks are started in the order of their numbers; tasks whose earlier attempt was lost or failed come first. A stage that
+depends on other stages requests its tasks when the fraction ``slow_start`` of the tasks of those stages has ended. A
+MapReduce AM then decides like Hadoop's (harness.sim.master). In a DAG, while some tasks of the earlier stages still
+wait for a container, a stage requests the same fraction of its own tasks as has ended in those stages; afterwards it
+requests all of its tasks. If a stage holds containers while tasks of earlier stages wait and none of them runs, the
+stage releases one container every ``reduce_preempt_ms``.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ from harness.sim.state import NEED_ROOM
 from harness.sim.tasks import COPY_ASKED, IS_REPEATED, drop_redo, inner_used, may_ask, put_redo, seal, take_redo, wake
 from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK
 
-# --- what the AM does ---
+# --- actions of the AM ---
 
 
 @kernel
 def act(S: Any, W: Any, j: int, now: int) -> Any:
-    """Let the AM act on everything that it has heard: ask for containers, open stages, end the job."""
+    """Process everything that the AM has learnt: request containers, open stages, end the job."""
     job = W.jobs[j]
     if job.state != J_RUNNING or now < job.am0_ms:
         return
@@ -123,7 +123,7 @@ def _through(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def check_reduces(S: Any, W: Any, j: int, now: int) -> Any:
-    """Release one held task if the tasks that it depends on wait for containers and none of those runs."""
+    """Release one task's container if tasks on which it depends wait for containers and none of them runs."""
     job = W.jobs[j]
     if job.state != J_RUNNING:
         job.reduce_check = 0

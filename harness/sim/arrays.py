@@ -1,4 +1,4 @@
-"""Many arrays under one name, as compiled code sees them: one pointer.
+"""Tuples of many arrays that are passed to compiled code as a single pointer.
 
 numba passes a NamedTuple of thirty record arrays to every compiled function as some two hundred separate arguments,
 with type names of many kilobytes. That takes minutes to compile and is slow to call. Subclasses of `Arrays` are
@@ -80,10 +80,9 @@ def record(*fields: str, lines: bool = True) -> np.dtype[Any]:
     Parameters
     ----------
     fields
-        The names of fields, several with spaces between, in the order in which they lie in memory; what a cache line
-        of 64 bytes should hold stands together. ``name``: int64; ``name:i``: int32, of slots, flags and lengths of
-        lists; ``name:b``: a flag; ``name:d``, ``name:f``: float64 and float32. Compiled code takes all integers as
-        int64.
+        The names of fields, separated by spaces, in their order in memory. Fields that are used together should share
+        a cache line of 64 bytes. ``name``: int64; ``name:i``: int32, for slots, flags and lengths of lists;
+        ``name:b``: a flag; ``name:d``, ``name:f``: float64 and float32. Compiled code reads all integers as int64.
     lines
         Whether in an array each record begins at a cache line (`in_lines`).
     """
@@ -129,8 +128,8 @@ class RowType(types.Type):
 class ColumnType(types.Type):
     """The numba type of an array in one or two dimensions, read element by element with indices from 0.
 
-    numba's own arrays know their shape and strides and count negative indices from the end at each access. Here an
-    element is an address and an offset, and its place in the table never changes while compiled code runs.
+    numba's own arrays load their shape and strides and handle negative indices at each access. Here an element is an
+    address and an offset, and the array's entry in the table never changes while compiled code runs.
     """
 
     def __init__(self, name: str, dtype: np.dtype[Any], ndim: int, slot: int) -> None:
@@ -479,7 +478,7 @@ def _fetcher(most: int) -> Any:
                 [_BYTE.as_pointer()],
                 ir.FunctionType(ir.VoidType(), [_BYTE.as_pointer(), number, number, number]),
             )
-            # An address outside is allowed here: nothing is read.
+            # An address outside the array is allowed, because a prefetch reads nothing.
             address = _element(context, builder, signature.args[0], *args, checked=False)
             for line in range(0, min(signature.args[0].itemsize, most), _LINE):
                 at = builder.gep(address, [ir.Constant(_WORD, line)], inbounds=True)

@@ -1,4 +1,4 @@
-"""How a master asks the scheduler for containers, compiled."""
+"""An AM's requests for containers, compiled."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What an attempt of an application asks for and holds, in any scheduler: its asks, its containers and its end.
+"""The asks, the containers and the end of an application's attempt, for all schedulers.
 
 Follows SchedulerApplicationAttempt, AppSchedulingInfo and AbstractYarnScheduler of Hadoop 3.4.2, which Hadoop's
-schedulers share, too. The effect of a change on queues and users is in the package of each scheduler (`ops`).
+schedulers share, too. Each scheduler's package defines the effect of a change on queues and users (`ops`).
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -46,7 +46,7 @@ def _set_ask(s: Any, i: int, r: int, count: int, mb: int, vcores: int) -> None:
 
 @kernel
 def put(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> int:
-    """Set what is asked for under a key, making or dropping the ask; return the ask, or -1 if there is none."""
+    """Set the ask of a key; return its slot, or -1 if the ask is dropped because its count is 0."""
     r = find_ask(s.r, s.a[i], priority, alloc_id)
     if r < 0 and count > 0:
         r = ops.put_ask(s, i, priority, alloc_id)

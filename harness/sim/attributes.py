@@ -1,6 +1,6 @@
-"""Merges a plan's attributes into an allocation file: weights, minimum and maximum shares, scheduling policies.
+"""Merge a plan's attributes into an allocation file: weights, minimum and maximum shares, scheduling policies.
 
-Everything else in the file stays. The same code serves the start of a run and a controller's writes during the run.
+All other settings of the file are kept. The function is used at the start of a run and for a controller's writes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _FLOAT32 = struct.Struct("<f")
 
 
 def with_attributes(allocations: AllocationFile, wanted: Attributes) -> AllocationFile:
-    """Return the file with these attributes (weights as float32) in place of its own."""
+    """Return the file with its attributes replaced by those in ``wanted`` (weights as float32)."""
     settings: dict[str, QueueSettings] = dict(allocations.settings)
 
     def of(queue: str) -> QueueSettings:

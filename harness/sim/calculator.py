@@ -1,4 +1,4 @@
-"""Hadoop's DominantResourceCalculator for two resources, which both schedulers compare by."""
+"""Hadoop's DominantResourceCalculator for two resources, with which both schedulers compare."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.sim.kernel import kernel
 
 @kernel
 def _share(x: int, total: int) -> float:
-    """Return used / total; infinite where the cluster has nothing of the resource."""
+    """Return used / total; infinite if the cluster has none of the resource."""
     return x / total if total != 0 else np.inf
 
 

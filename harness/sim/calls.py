@@ -1,9 +1,9 @@
-"""Records the simulator's calls of the scheduler as a decision script, so that Hadoop's own class can repeat a run.
+"""Record the simulator's calls of the scheduler as a decision script, so that Hadoop's own class can repeat a run.
 
-Compiled code notes each call of a scheduler kernel that had an effect, in order; `Calls` turns the notes into the
-events of a decision script (``yarnfair decide``, tests/oracle). This compares with Hadoop not only the scheduler, but
-also how the simulator calls it. The script includes heartbeats that the simulator skipped, which checks that they
-change nothing.
+Compiled code notes each call of a scheduler kernel that had an effect, in order; `Calls` converts the notes to the
+events of a decision script (``yarnfair decide``, tests/oracle). With such a script, not only the scheduler is compared
+with Hadoop, but also the simulator's calls. The script includes heartbeats that the simulator skipped, which verifies
+that they change nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ C_JOIN, C_LEAVE, C_UPDATE, C_HEARTBEAT, C_EXIT, C_APP, C_ASK, C_RELEASE, C_END, 
 
 #: A node offers other resources, or is decommissioned gracefully.
 C_RESIZE, C_DRAIN = 13, 14
-#: A decision of a MapReduce master, in three notes: not a call of the scheduler, but it depends on the headroom.
+#: A decision of a MapReduce AM, in three notes. It is not a call of the scheduler, but it depends on the headroom.
 C_MAPS, C_REDUCES, C_DECIDED = range(10, 13)
 _DECISION = {
     C_MAPS: ("app", "maps", "completed", "waiting_maps", "held_maps"),
@@ -35,7 +35,7 @@ _DECISION = {
 
 @kernel
 def note(W: Any, now: int, kind: int, a: int, b: int, c: int, d: int, e: int) -> Any:
-    """Note one call, if the run is recorded; the caller of the loop has reserved the space."""
+    """Note one call if the run is recorded. The caller of `harness.sim.loop.run` has reserved the space."""
     g = W.g[0]
     if g.record_calls == 0:
         return
@@ -48,7 +48,7 @@ def note(W: Any, now: int, kind: int, a: int, b: int, c: int, d: int, e: int) ->
 
 @kernel
 def most_calls(W: Any) -> Any:
-    """Return the largest number of calls that one turn of the loop may note."""
+    """Return the largest number of notes that one iteration of `harness.sim.loop.run` may add."""
     g = W.g[0]
     return g.live_runs + len(W.jobs) + g.ring_n * (2 + g.update_ms // g.node_hb_ms) + 2 * MAX_STAGES + 64
 
@@ -66,7 +66,7 @@ class Calls:
             "nodes": [{"name": n.name, "rack": n.rack, "memory_mb": n.memory_mb, "vcores": n.vcores} for n in nodes],
             "events": self.events,
         }
-        #: What MapReduce masters were told and decided; ``at``: the index of the event that follows.
+        #: Input and result of each decision of a MapReduce AM; ``at``: the index of the event that follows.
         self.masters: list[dict[str, int]] = []
         self._jobs: dict[int, JobSpec] = {}
 
@@ -92,7 +92,7 @@ class Calls:
         g["calls_n"] = 0
 
     def room(self, world: W) -> W:
-        """Return the world with more space than one turn of the loop can need for its notes."""
+        """Return the world with enough space for the notes that `most_calls` allows."""
         size = len(world.calls)
         while size < 2 * int(most_calls(world)):
             size *= 2
@@ -127,7 +127,7 @@ class Calls:
 
 
 def _text(allocations: AllocationFile) -> str:
-    """Return the allocation file as XML; write out root's settings, which a file that was made from values may lack."""
+    """Return the allocation file as XML, including root's settings, which a file built from values may lack."""
     from harness.yarn.fair.parse import parse_allocations
     from harness.yarn.fair.render import render_allocations
 

@@ -1,4 +1,4 @@
-"""Finds setups that no run can be made of: one line each, with the problem and a hint."""
+"""Validation of simulation setups; each error has one line with the problem and a hint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _check_changes(node: NodeSpec, where: str) -> None:
 
 
 def check_setup(setup: SimSetup) -> None:
-    """Raise InputError if no run can be made of the setup."""
+    """Raise InputError if the setup cannot be simulated."""
 
     def refuse(what: str, hint: str) -> InputError:
         return InputError(what, hint=hint)

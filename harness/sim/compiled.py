@@ -1,7 +1,7 @@
-"""Compiles everything that a run needs, once after an installation or a change of the engine.
+"""Compile all kernels that a run needs, once after an installation or a change of the engine.
 
-One process compiles; others that want it meanwhile wait (`compile_engine`). Where there is a second core, a second
-process does half of the work. Where the code is kept is decided in `harness.base.machine_code`.
+One process compiles, and other processes that need the kernels wait for it (`compile_engine`). With a second core, a
+second process does half of the work. `harness.base.machine_code` determines where the machine code is stored.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def compiling_words() -> str:
 
 
 def announce_compiling(schedulers: Iterable[str] = ("fair",)) -> None:
-    """Tell the user if the simulator has to be compiled, then at intervals that it still is, and when it is done.
+    """Tell the user when compilation of the simulator begins, continues and ends; nothing if it is compiled.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ def announce_compiling(schedulers: Iterable[str] = ("fair",)) -> None:
     if not missing or not _compiles() or not somebody_listens():
         return
     announce(compiling_words())
-    # Without a folder every process compiles for itself, and nobody sees when it is done.
+    # Without a folder for machine code, every process compiles for itself, and the end cannot be observed.
     if kept_in() is not None and not _following:
         _following.append(True)
         threading.Thread(target=_follow, args=(missing,), name="news of the compiler", daemon=True).start()
@@ -197,10 +197,10 @@ def is_compiled(scheduler: str = "fair") -> bool:
 
 
 def compile_engine(scheduler: str = "fair") -> None:
-    """Compile everything that a run needs, unless it is compiled already or another process is compiling it.
+    """Compile all kernels that a run needs, unless this has been done; wait if another process is compiling them.
 
-    In the latter case, wait for that process. The user is told when something has to be compiled or waited for
-    (`harness.base.machine_code.announce_with`). The time counts as waiting (`waited_s` there), not as simulating.
+    The user is told if something has to be compiled or waited for (`harness.base.machine_code.announce_with`). The time
+    is counted in `harness.base.machine_code.waited_s`, not as time of the simulation.
     """
     folder = kept_in()
     if not _compiles():

@@ -1,4 +1,4 @@
-"""yarn-site properties as Hadoop's Configuration reads them."""
+"""Access to yarn-site properties with the semantics of Hadoop's Configuration."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def is_launched(s: Any, c: int) -> bool:
 
 @kernel
 def report_done(s: Any, c: int, heartbeats: int) -> None:
-    """Let the node report the container as completed at its `heartbeats`-th heartbeat from now."""
+    """Schedule the node's report that the container has completed, ``heartbeats`` heartbeats from now."""
     x = s.c[c]
     node = s.n[x.node]
     x.done, x.hb_left, x.d_next = 1, heartbeats, -1

@@ -1,4 +1,4 @@
-"""Decision scripts: step by step, what nodes and applications do and what a scheduler decides; without a model of time.
+"""Decision scripts: a sequence of events of nodes and applications, and the scheduler's decisions after each of them.
 
 A script and its answer have the format of tests/oracle, which drives Hadoop's own classes with the same script. Only
 the oracle's base events exist here: events that the oracle can generate itself (durations, ends) must be written out.
@@ -57,16 +57,22 @@ class Decider(ABC):
 
     Parameters
     ----------
-    script : the parsed JSON document.
-    mutations : features of the engine to switch off (MUT_* of the scheduler's state), for tests that must fail then.
+    script : Any
+        The parsed JSON document.
+    mutations : int
+        Features of the engine to switch off (MUT_* of the scheduler's state), for tests that must fail then.
 
-    Raises InputError for an invalid script.
+    Raises
+    ------
+    InputError
+        The script is not valid.
     """
 
-    #: The lists of the answer, and the known events in the oracle's order.
+    #: `lists`: names of the lists in the answer. `kinds`: the known events in the oracle's order.
     lists: ClassVar[tuple[str, ...]]
     kinds: ClassVar[tuple[str, ...]]
-    #: Why a leaf refuses an application; whether an application refused for its used name still takes a number.
+    #: `refusal`: message if a leaf refuses an application. `counts_in_use`: whether an application that is refused
+    #: because its name is in use still takes an ID.
     refusal: ClassVar[str]
     counts_in_use: ClassVar[bool]
 
@@ -422,7 +428,7 @@ def resources(record: Any, *names: str, **renamed: str) -> dict[str, Any]:
 
 
 def scheduler_of(script: Any) -> str:
-    """Return the scheduler that a script is for: its ``scheduler``, else by the key that only one scheduler has."""
+    """Return the scheduler of a script: its key ``scheduler``, or else the one to which its other keys belong."""
     if not isinstance(script, dict):
         return "fair"
     named = script.get("scheduler")

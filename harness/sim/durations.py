@@ -1,9 +1,9 @@
-"""Task durations, drawn when a task starts and not stored: a function of (run seed, job, stage, task, attempt).
+"""Task durations, which are drawn when a task starts, as a function of (run seed, job, stage, task, attempt).
 
-Every policy therefore sees the same tasks in any order of execution, and memory does not grow with a trace. Random
+Every policy therefore runs the same tasks in any order of execution, and no memory is needed for durations. Random
 numbers are a counter-based hash (the finaliser of SplitMix64); logarithm, exponential and the inverse normal
-distribution (Wichura, Algorithm AS 241, PPND16) are written out in plain IEEE arithmetic, because a C library's differ
-in the last place from machine to machine. This module draws numbers; harness.sim.apps uses them.
+distribution (Wichura, Algorithm AS 241, PPND16) are computed in plain IEEE arithmetic, because the results of C
+libraries differ in the last digit between machines.
 """
 
 from __future__ import annotations

@@ -52,10 +52,10 @@ def look_at(W: Any, j: int, at: int) -> Any:
 
 @kernel
 def hears(W: Any, j: int, now: int) -> Any:
-    """Return when, from `now` on, the allocator next asks YARN and so learns what was granted and what has ended.
+    """Return the time of the allocator's next exchange with YARN at or after `now`, ms.
 
-    It asks at once after a new target, then after 200 ms, 400 ms and so on, up to the master's heartbeat interval
-    (``ApplicationMaster``).
+    In an exchange it requests containers and learns of granted and ended ones. Exchanges take place at once after a new
+    target, then after 200 ms, 400 ms and so on, up to the AM's heartbeat interval (``ApplicationMaster``).
     """
     at = max(W.dyn[j].asked_ms, W.jobs[j].am0_ms)
     step, most = ASKS_AGAIN_MS, W.g[0].am_hb_ms
@@ -90,7 +90,7 @@ def waiting_tasks(W: Any, j: int) -> Any:
 
 @kernel
 def executors_needed(W: Any, j: int) -> Any:
-    """Return how many executors could run all tasks that wait or run."""
+    """Return the number of executors that could run all waiting and running tasks at once."""
     n = 0
     for s in range(W.jobs[j].stages):
         st = W.stages[j, s]
@@ -124,7 +124,7 @@ def submitted(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def expires_ms(W: Any, j: int, c: int) -> Any:
-    """Return when an executor will have exceeded its idle timeout."""
+    """Return the time at which an executor exceeds its idle timeout, ms."""
     d, run = W.dyn[j], W.runs[c]
     if run.up != UP or run.hold_ms == NEVER:
         return NEVER
@@ -140,7 +140,7 @@ def expires_ms(W: Any, j: int, c: int) -> Any:
 
 @kernel
 def idle_from(W: Any, j: int, c: int, now: int) -> Any:
-    """Mark an executor as idle from now on; ``hold_ms`` of its container stores since when."""
+    """Mark an executor as idle from now on; ``hold_ms`` of its container stores the time."""
     W.runs[c].hold_ms = now
     at = expires_ms(W, j, c)
     if at < NEVER:

@@ -1,8 +1,9 @@
 """The times at which processes on a node end, compiled.
 
-A heartbeat asks which containers on its node have ended since the last one, so the ends of a node are stored together
-in blocks. The first record of a block holds the earliest end in the block that no heartbeat has found yet, and the next
-block. Each other record holds an end and its container. Only a node's first block may have free places.
+A heartbeat determines which containers on its node have ended since the last one, so the ends of a node are stored
+together in blocks. The first record of a block contains the earliest end in the block that no heartbeat has found yet,
+and the next block. Each other record contains an end and its container. Only a node's first block may have free
+records.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which waiting application runs next when an application ends or limits change, in any scheduler.
+"""The choice of the waiting applications that start when an application ends or limits change, for all schedulers.
 
 Follows MaxRunningAppsEnforcer of Hadoop 3.4.2, and CSMaxRunningAppsEnforcer, which was modelled on it. One case
 differs: if applications of the same millisecond wait both for their queue and for their user, Hadoop's Fair Scheduler
@@ -46,11 +46,10 @@ def let_all_run(s: Any, now: int) -> None:
 
 @kernel
 def _gather(s: Any, top: int) -> int:
-    """Write the first waiting application of each leaf below `top` into `work`, via queues with free slots.
+    """Write the first waiting application of each leaf below `top` into `work`; return their number.
 
-    Return how many.
-
-    Depth first, in the order of each parent's children.
+    The leaves are visited depth first, in the order of each parent's children. Queues without free application slots
+    are skipped.
     """
     n, p, going_down = 0, top, True
     while True:

@@ -12,19 +12,19 @@ from harness.sim.kernel import kernel
 
 #: Kinds of events, in the order in which events of the same instant happen.
 (
-    E_JOIN,  # a node comes
-    E_LEAVE,  # a node goes
-    E_RESIZE,  # a node offers more or less
+    E_JOIN,  # a node joins
+    E_LEAVE,  # a node leaves
+    E_RESIZE,  # a node offers other resources
     E_DRAIN,  # a node's graceful decommissioning begins
     E_ARRIVE,  # a job is submitted
     E_INNER,  # a task inside an executor ends
     E_EXECUTOR,  # an executor begins to take tasks
-    E_ACT,  # an AM acts on what it was told
-    E_REDUCE_CHECK,  # are reduces in the way of their maps?
-    E_SPECULATE,  # an AM looks for slow tasks
+    E_ACT,  # an AM acts on a response
+    E_REDUCE_CHECK,  # an AM checks whether its reduces block its maps
+    E_SPECULATE,  # an AM searches for slow tasks
     E_LIFETIME,  # a service ends
     E_BEAT,  # a node's heartbeat because a container has ended
-    E_ALLOCATE,  # Spark's dynamic allocation looks at its executors
+    E_ALLOCATE,  # Spark's dynamic allocation checks its executors
 ) = range(13)
 
 _USE_BITS = 24

@@ -1,4 +1,4 @@
-"""Jobs on their way into a simulated run: validated, converted to records, read as virtual time proceeds.
+"""Reads the jobs of a simulated run as virtual time proceeds, validates them and converts them to records.
 
 harness.sim.apps runs them; harness.sim.table keeps their results.
 """
@@ -42,7 +42,7 @@ class Feed:
     Parameters
     ----------
     jobs : a sequence (any order) or an iterator (ascending ``submit_s``).
-    seed : the run's.
+    seed : the random seed of the run.
     queue_of : full path of a leaf -> its index in the scheduler, or None.
     user_of : index of a leaf, name of a user -> index of the user.
     nodes : the nodes; each container must fit on one of them.
@@ -82,7 +82,10 @@ class Feed:
         self.exhausted = False
 
     def read(self, world: W, *, least: int = 64) -> W:
-        """Read jobs until one is submitted later than all earlier ones (and at least this many)."""
+        """Read at least `least` jobs, and further ones until a job is submitted later than the last one read before.
+
+        Fewer are read where the input ends.
+        """
         g = world.g
         count = 0
         start_ms = int(g["feed_ms"][0])

@@ -1,7 +1,7 @@
 """Applies the scheduler's decisions to applications, compiled.
 
-Containers that were granted or dropped become AMs, tasks, executors and services that start, end or are lost. What AMs
-then ask for is in harness.sim.apps.
+A granted container starts an AM, a task, an executor or a service instance, which ends or is lost when the container
+completes. harness.sim.apps computes the requests that AMs then make.
 """
 
 from __future__ import annotations
@@ -268,7 +268,7 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
 
 @kernel
 def drain(S: Any, W: Any, now: int) -> Any:
-    """Pass on what the scheduler has done since the last call."""
+    """Handle the assignments and completions that the scheduler has logged since the last call; empty the log."""
     n = S.g[0].n_log
     for i in range(n):
         entry = S.log[i]

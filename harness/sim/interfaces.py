@@ -124,7 +124,7 @@ class SimulatedScheduler:
     state
         Its state; ``state.scheduler`` is ``name``.
     ops
-        Those of its kernels that shared kernels call.
+        The kernels of this scheduler that shared kernels call.
     run_at
         Compiled function from the addresses of a state and a world to a code: `harness.sim.loop.run`.
     look_at
@@ -152,7 +152,7 @@ class SimulatedScheduler:
         Whether policies, and settings of single queues, may order its queues inside it. If not, a policy acts from
         outside.
     steered
-        Whether a policy from outside can act on it. Without that, `put_in_force` refuses whatever a plan says.
+        Whether a policy from outside can change its settings. If not, `put_in_force` raises InputError for every plan.
     reads_capacity
         Whether it reads the settings that an experiment or a trace has under ``capacity``.
     entitlements_are_parts

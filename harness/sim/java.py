@@ -12,7 +12,7 @@ _LONG_MAX = 2**63 - 1
 
 @kernel
 def to_long(x: float) -> int:
-    """Convert as Java's (long) of a double: toward zero, saturating, NaN gives 0."""
+    """Convert a double as Java's cast to long does: truncate toward zero, saturate, and return 0 for NaN."""
     if x != x:
         return 0
     if x >= 9.223372036854775807e18:

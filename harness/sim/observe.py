@@ -1,4 +1,4 @@
-"""What an observer sees of the running simulation: a `Snapshot`, consumed resources, counted resources.
+"""Computes what an observer sees of the running simulation: a `Snapshot`, consumed and counted resources.
 
 Computed once per control tick, in one compiled pass over the queues; the values are then read from lists.
 """
@@ -157,7 +157,8 @@ class Observer:
             for q, index in zip(tree, order, strict=True)
         ]
         self._limits = {q.path: (q.min_share, q.max_limit) for q in tree}
-        #: Values that rarely change between polls: a new list when they have changed. And the cluster at the last poll.
+        #: Values that rarely change between polls (replaced by a new list when one has changed), and the cluster's size
+        #: at the last poll.
         self.static: list[Any] = []
         self.capacity: Resource | None = None
         #: Values of the last poll and of the one before; the last row is the cluster's MiB and vcores.
@@ -204,7 +205,7 @@ class Observer:
         return _figures(now_ms / 1000.0, capacity, self._shape, self._ints, self._rows_at, self._leaves_at)  # type: ignore[no-any-return]
 
     def snapshot(self, S: Any, W: Any, now_ms: int, period_s: float) -> Seen:
-        """Look at the scheduler and return what a policy is shown."""
+        """Poll the present values and return the snapshot that a policy receives."""
         return self.seen(self.look(S, W, now_ms), period_s)
 
     def seen(self, figures: Figures, period_s: float) -> Seen:

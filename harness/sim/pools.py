@@ -40,7 +40,7 @@ class NodeLike(Protocol):
 
 
 def node_hash(name: str, port: int) -> int:
-    """NodeId.hashCode, as an unsigned 32-bit number."""
+    """Return Hadoop's NodeId.hashCode as an unsigned 32-bit number."""
     return (493217 * (((493217 * 8501) + string_hash(name)) & 0xFFFFFFFF) + port) & 0xFFFFFFFF
 
 
@@ -133,7 +133,10 @@ class SchedulerBase:
                 raise InputError(f"{low}{resource} is {wrong} or above the maximum", hint=hint)
 
     def _drive(self, g: Any, features: Iterable[tuple[int, str, float]]) -> None:
-        """Write the driver's options into the globals, then what is switched off: (bit, field, value)."""
+        """Write the driver's options into the globals.
+
+        ``features`` lists (bit, field, value): if the mutations include the bit, the field is set to the value.
+        """
         for _, head, _, _ in self.pools:
             g[head] = -1
         g["next_app_id"], g["mutations"] = 1, self.mutations

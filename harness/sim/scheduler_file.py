@@ -89,9 +89,9 @@ class SchedulerFile(ABC):
     groups
         User -> groups, for rules that use groups.
     placed
-        The placement of a load's applications; None before `settled`.
+        The placement of a load's applications; None in a file that `settled` has not returned.
     creates
-        Whether applications may create queues; such queues exist from the beginning.
+        Whether applications may create queues. In the simulation these queues exist from the beginning.
     """
 
     #: The scheduler that the file belongs to.

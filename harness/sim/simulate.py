@@ -316,7 +316,7 @@ class Simulation:
                 on_progress(self._progress(shown - began))
 
     def _answered(self, code: int) -> bool:
-        """Handle the loop's reason for returning; False: the caller has to handle it."""
+        """Handle the loop's reason for returning; return False if the caller has to handle it."""
         if code == w.TICK:
             self.ticks += 1
             assert self.on_tick is not None

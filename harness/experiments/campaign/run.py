@@ -244,7 +244,7 @@ class _Run:
             executor.start(cell, self.campaign.experiments[cell.source], self.out)
 
     def limit(self) -> float:
-        """Return the deadline of a cell that starts now."""
+        """Return the monotonic time at which a cell that starts now is overdue, seconds; infinite without a limit."""
         most = self.campaign.spec.timeout_s
         return time.monotonic() + most if most is not None else float("inf")
 
@@ -303,7 +303,7 @@ class _Run:
 
 
 def ended_of(cell: Cell, out: Path) -> Ended | None:
-    """Return the result in a cell's run directory; None if there is none, or another's, or an unfinished one.
+    """Return the result in a cell's run directory; None if it has no result, an unfinished one or one of another cell.
 
     A result of which a file is damaged counts as none, so that the cell runs again.
     """
@@ -379,7 +379,7 @@ def run_campaign(
 
 
 def _prepare(run: _Run, retry_failed: bool, fresh: bool | None) -> int:
-    """Adopt the cells, set aside those that no longer belong to the campaign, and fill the queue.
+    """Record the campaign's cells, move results of cells that no longer belong to it aside, and fill the queue.
 
     Return how many are done.
     """
@@ -419,7 +419,9 @@ def _loop(run: _Run) -> None:
 
 
 def _is_there(cell: Cell, out: Path, standing: Standing) -> bool:
-    """Return whether an ended cell still has its complete results, as valid as then; True for an unfinished cell.
+    """Return whether an ended cell still has the complete results that it had when it ended.
+
+    True for an unfinished cell.
 
     A failed cell is listed whether it left results or not.
     """
@@ -469,7 +471,7 @@ def _beside(campaign: LoadedCampaign, out: Path, exits: Mapping[str, int]) -> No
 
 
 def _noted(out: Path) -> list[Standing]:
-    """Return the state in a campaign's folder; empty if none ever ran."""
+    """Return the cells' states in a campaign's folder; an empty list if no campaign ever ran there."""
     if not (out / FILE).is_file():
         return []
     with contextlib.closing(CampaignState(out)) as state:

@@ -242,7 +242,7 @@ def _cells(spec: Campaign, document: YamlDocument, file: str, loaded: Loaded, pl
 
 
 def of_one(loaded: Loaded, variants: Sequence[object], place: Place) -> LoadedCampaign:
-    """The campaign of one experiment that `yarnfair run` is: its variants in their order, a directory each."""
+    """Return the campaign that `yarnfair run` executes: one experiment's variants in order, each with a directory."""
     file = loaded.document.file
     cells = [
         Cell(identity(loaded, variant, place, 1), loaded.name, file, loaded.hash, variant, place, 1)

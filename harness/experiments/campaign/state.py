@@ -152,7 +152,7 @@ class CampaignState:
         )
 
     def begin(self, id_: str) -> int:
-        """Record that a cell runs, and the number of the attempt."""
+        """Record that a cell runs; return the number of the attempt."""
         row = self.db.execute(
             "UPDATE cells SET state = 'running', attempts = attempts + 1, started = ?, why = NULL WHERE id = ?"
             " RETURNING attempts",

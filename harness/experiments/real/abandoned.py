@@ -28,7 +28,8 @@ def clean_abandoned(progress: Callable[[str], None] = lambda _: None) -> list[st
     """Clean up after runs whose process is gone.
 
     Stops their clusters, and restores the allocation files of external clusters that such runs have left replaced.
-    Returns the names of their folders. ``progress`` receives what could not be restored or stopped.
+    Returns the names of their folders. ``progress`` receives a message for each file that could not be restored and
+    each cluster that could not be stopped.
     """
     root = runs_folder()
     cleaned = put_back_abandoned(root, progress)

@@ -55,7 +55,7 @@ def check_experiment(experiment: LoadedExperiment, backend: str, target: Target)
 
 
 def check_policies(variants: Sequence[Variant], backend: str, target: Target) -> None:
-    """Check that the variants' policies can run on the place. Raises CallError."""
+    """Check that the variants' policies can run on the backend's cluster. Raises CallError."""
     stays = target.rm is not None and target.allocations is None
     for variant in variants:
         if stays and (stock_scheduler(variant.policy) is None or variant.mode == "outside" or variant.settings):

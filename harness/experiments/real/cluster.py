@@ -38,7 +38,7 @@ from harness.yarn.releases import release_of
 from harness.yarn.rmclient import RmAddress
 
 USER = "yarnfair"
-#: Hadoop's default for both, also used by the simulator.
+#: Hadoop's default of the smallest container and of the increment in MiB, also used by the simulator.
 _MINIMUM_MB = 1024
 _INCREMENT = "yarn.resource-types.memory-mb.increment-allocation"
 
@@ -183,7 +183,7 @@ def own_cluster(
     finally:
         left = cluster.down()
         if left:
-            # The state stays: the next run, or `cluster down`, tries again.
+            # The state folder is kept, so that the next run, or `cluster down`, can try again.
             progress(f"not ended: {left[0]}; `yarnfair cluster down --backend {backend} --state {state.folder}`")
         else:
             # The cluster is down; the next run removes the empty folder.

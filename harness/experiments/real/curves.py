@@ -170,9 +170,9 @@ class LostMaster:
         self._app, self._since_s = "", math.nan
 
     def seen(self, status: AppStatus, now_s: float) -> bool:
-        """Return whether it is lost after one more poll.
+        """Record one more poll, and return whether the AM is lost.
 
-        It has had a container, but no AM container, for `LOST_MASTER_S`.
+        The AM is lost if the application has had a container, but no AM container, for `LOST_MASTER_S`.
         """
         waits = status.state == "ACCEPTED" and status.running_containers > 0 and not status.master_at
         if not waits or status.id != self._app:
@@ -192,7 +192,7 @@ class JobRun:
     status: AppStatus | None = None
     record: JobRecord = field(default_factory=JobRecord)
     tries: int = 0
-    #: Number of these that ended because the AM was preempted.
+    #: Number of tries that ended because the AM was preempted.
     preempted: int = 0
     #: Seconds from the start of the run; NaN until then.
     submitted_s: float = math.nan
@@ -354,7 +354,7 @@ def latencies(jobs: Sequence[JobRun], *, node_ms: int = 1000) -> dict[str, Any]:
         "am_start_ms": [float(start_ms) for job in jobs if (start_ms := job.am_start_ms) is not None],
         # From the AM's request to the first moment of the task's own process.
         "container_start_ms": [float(task.started_ms - task.heard_ms) for task in tasks],
-        # From the RM's grant until the AM heard of it, and from the task's end until the AM heard of that.
+        # From the RM's grant until the AM receives it, and from the task's end until the AM receives that.
         "grant_heard_ms": [float(task.heard_ms - task.granted_ms) for task in tasks],
         "end_heard_ms": [float(task.told_ms - task.ended_ms) for task in tasks],
         # From one regular heartbeat of a node to the next.

@@ -58,7 +58,7 @@ class _Kept:
 
     @property
     def in_use(self) -> bool:
-        """Return whether a run is still using the file (in this process: not only its folder is left)."""
+        """Return whether a run of this process or of another living one is still using the file."""
         if self.process.pid == os.getpid() and self.process.alive:
             return self.folder.name in _OPEN
         return self.process.alive
@@ -79,7 +79,10 @@ class _Kept:
                 os.fsync(out.fileno())
 
     def put_back(self, place: ConfigStore) -> str | None:
-        """Restore the file's content if the present one is ours, and remove the folder; otherwise return why not."""
+        """Restore the file's content if this program wrote the present one, and remove the folder.
+
+        Otherwise return the reason for which the file was not restored.
+        """
         try:
             before, now = self.copy.read_bytes(), place.read()
             if now != before:
@@ -130,7 +133,7 @@ def _kept_folders(root: Path) -> list[_Kept]:
     """Return the folders whose file is no longer in use, or is in use; unreadable ones are skipped."""
     found = []
     for folder in sorted(root.glob(f"{_PREFIX}*")):
-        # It is not ours, or was removed meanwhile by another restoring process.
+        # The folder is not one of this program's, or another restoring process has removed it meanwhile.
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
             document = json.loads((folder / _DOCUMENT).read_text())
             found.append(_Kept(folder, str(document["place"]), processes.Process(**document["process"])))

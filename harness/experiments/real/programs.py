@@ -1,6 +1,6 @@
 """Programs that compute in an experiment on a real cluster: data, memory, submission, times, answers, trace.
 
-A run has one `ProgramLoad` besides its replayed load; harness.experiments.real.run asks it about the jobs that it has.
+A run has one `ProgramLoad` besides its replayed load; harness.experiments.real.run uses it for the jobs in it.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _with_overheads(line: JobLine, job: JobRun, delays: DelaysSpec) -> JobLine:
     """
     node_s, am_s = (delays.node_heartbeat_ms or 1000) / 2000.0, (delays.am_heartbeat_ms or 1000) / 2000.0
     if delays.end_heartbeat_ms is not None:
-        node_s = 0.0  # no end waits for a regular heartbeat
+        node_s = 0.0  # a node reports an end by an extra heartbeat
     if line.kind == "spark":
         start_s = executor_start_s(job)
         if start_s is None or line.executors is None:
@@ -177,7 +177,7 @@ def _with_overheads(line: JobLine, job: JobRun, delays: DelaysSpec) -> JobLine:
 
 @dataclass(slots=True)
 class Programs:
-    """What the programs of an experiment need on one cluster; lives as long as the cluster."""
+    """The data and settings that the programs of an experiment need on one cluster, for the lifetime of the cluster."""
 
     experiment: LoadedExperiment
     cluster: RealCluster
@@ -245,7 +245,7 @@ class ProgramLoad:
             one.kill()
 
     def record(self, job_id: str, status: AppStatus | None) -> JobRecord:
-        """Return what is known of a job's tasks; for a failed job also why. Raises InputError."""
+        """Return the record of a job's tasks, with the reason of the failure if it failed. Raises InputError."""
         own = self.of(job_id)
         found = own.record(job_id, status)
         if status is not None and status.final and status.final_status != "SUCCEEDED":

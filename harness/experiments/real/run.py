@@ -401,7 +401,7 @@ class RealRun:
         return f"{words}, the first {first.spec.id} ({first.status.id} {first.status.state}, {holds})"
 
     def _came(self, job: JobRun) -> None:
-        """Handle a user's submission: to the RM at once, or under mrorder to the queue in front of it."""
+        """Handle a user's submission: submit the job to the RM, or, under mrorder, put it into mrorder's queue."""
         if self.holding is None:
             self._submit(job)
         elif job.spec.id not in self.holding.arrived:
@@ -510,7 +510,7 @@ class RealRun:
         try:
             if self.load is not None and job.spec.id in self.load:
                 found = self.load.record(job.spec.id, job.status)
-                # As it ran: its stages, and the time of each task.
+                # The specification is replaced by the stages and task times of the actual run.
                 job.spec = self.load.of(job.spec.id).measured(job.spec.id, job.status)
                 self.alone_s[job.spec.id] = ideal_alone_s(job.spec, self.capacity)
                 return found

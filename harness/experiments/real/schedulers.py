@@ -1,4 +1,4 @@
-"""What a run on a real cluster does depending on its scheduler: the file, putting it in force, and its actuator."""
+"""The scheduler-specific steps of a run on a real cluster: its file, putting it in force, and the actuator."""
 
 from __future__ import annotations
 

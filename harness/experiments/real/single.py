@@ -172,7 +172,7 @@ class ProgramRunner:
 
 
 def _attempts(job: JobRun, load: ProgramLoad | None) -> list[Attempt]:
-    # Without its own records a job has no attempts to show; the run counts all the same.
+    # A job whose records cannot be read has no attempts to show, but its run is still valid.
     with contextlib.suppress(YarnfairError):
         return load.of(job.spec.id).attempts(job.spec.id) if load is not None and job.tries else []
     return []

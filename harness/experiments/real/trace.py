@@ -74,7 +74,7 @@ def run_header(
     given: Mapping[str, str] | None,
     scheduler: str = DEFAULT_SCHEDULER,
 ) -> Header:
-    """The first line of a run's trace: its cluster (``nodes``, `nodes_of`) and the queues in force.
+    """Return the first line of a run's trace: its cluster (``nodes``, see `nodes_of`) and the queues in force.
 
     ``given``: the properties of an external cluster, on which the experiment's ``conf`` was not set.
     """
@@ -135,7 +135,7 @@ def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobL
                 place = failed[task.stage, task.task]
                 failed[task.stage, task.task] += 1
             if task.outcome == "killed" or (task.outcome == "failed" and place >= last):
-                continue  # because of the run's own faults
+                continue  # the attempt was killed, or failed without a planned failure
             if task.outcome == "failed" or not (stage.after and stage.slow_start < 1):
                 times[stage.name][task.task][place] = max(task.ended_ms - task.started_ms, 0) / 1000.0
             if job.spec.kind != "spark":

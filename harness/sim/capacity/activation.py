@@ -1,4 +1,4 @@
-"""Activates a leaf's applications, as many as its limits for AMs allow.
+"""Activation of a leaf's applications, as many as its AM limits allow.
 
 Follows AbstractLeafQueue.activateApplications of Hadoop 3.4.2.
 """

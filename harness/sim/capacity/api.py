@@ -1,6 +1,6 @@
-"""The scheduler's Python side: built from yarn-site and capacity-scheduler properties and nodes; maps names to slots.
+"""The scheduler's Python interface: built from yarn-site and capacity-scheduler properties and nodes.
 
-Not fast and not called per event, except `grow` and `reconfigure`.
+It maps names to slots. Its methods are slow and not called per event, except `grow` and `reconfigure`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,20 @@ class Scheduler(SchedulerBase):
 
     Parameters
     ----------
-    conf : properties of yarn-site.xml (names as there).
-    capacity : properties of capacity-scheduler.xml, without their prefix.
-    nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
-    driven : options of the driver.
+    conf : Mapping[str, Any]
+        Properties of yarn-site.xml.
+    capacity : Mapping[str, str]
+        Properties of capacity-scheduler.xml, without their prefix.
+    nodes : Iterable[NodeLike]
+        All nodes that may ever register, in the order of their slots. None of them is registered yet.
+    driven : DriverOptions or None
+        Options of the driver.
+    apps, containers : int
+        Initial numbers of slots for applications and containers.
 
-    ``S`` is replaced by `grow`, `user_slot` and every other method that makes room: read the attribute again after a
+    Notes
+    -----
+    `grow`, `user_slot` and every other method that enlarges arrays replace ``S``, so read the attribute again after a
     call.
     """
 
@@ -62,7 +70,7 @@ class Scheduler(SchedulerBase):
     ) -> None:
         super().__init__(nodes, driven)
         self.settings = dict(capacity)
-        #: How an external policy changes the settings, in a run that has one.
+        #: Converts an external policy's plans to settings, in a run with such a policy.
         self.steering: Steering | None = None
         self._users: dict[tuple[int, str], int] = {}
         self._persons: dict[str, int] = {}
@@ -176,7 +184,7 @@ class Scheduler(SchedulerBase):
         configured(s)
 
     def _set_preemption(self) -> None:
-        """Store the preemption settings, and the order in which leaves are preempted from."""
+        """Store the preemption settings, and the order in which containers are taken from leaves."""
         found, g = read_preemption(self.site, self.settings), self.S.g[0]
         g["preemption"] = g["kill_n"] = found.runs and not self.mutations & st.MUT_PREEMPT
         if g["armed_ms"] == 0:
@@ -222,8 +230,8 @@ class Scheduler(SchedulerBase):
         q["confmax_mb"], q["confmax_vcores"] = queue.absolute_maximum
         if off & st.MUT_MAXCAP:
             q["max"], q["confmax_mb"], q["confmax_vcores"] = 1.0, 0, 0
-        # In Hadoop, absolute capacities start here from the normalised weights of the last time; a queue that then gets
-        # none keeps this value.
+        # In Hadoop, absolute capacities start from the previous normalised weights. A queue that gets no new value
+        # keeps this one.
         above = self.S.q[q["parent"]] if queue.path != "root" else None
         for at, part in (("abs", max(q["norm"], q["cap"])), ("abs_max", q["max"])):
             q[at] = np.float32(part * (np.float32(1.0) if above is None else above[at])) if part > 0 else 0.0
@@ -292,14 +300,14 @@ class Scheduler(SchedulerBase):
     def largest_of(self, path: str) -> tuple[int, int] | None:
         """Return a queue's largest container (MB, vcores), above which Hadoop's AMS refuses asks.
 
-        None: the scheduler's.
+        None: the scheduler's maximum applies.
         """
         slot = self.queue_slots.get(path)
         found = self._largest if slot is None else self._largest_in(slot)
         return None if found == self._largest else found
 
     def preempted(self) -> Preempted | None:
-        """Return the work that preemption has killed so far; None where preemption is off."""
+        """Return the work that preemption has killed so far; None if preemption is off."""
         g = self.S.g[0]
         if not g["preemption"]:
             return None

@@ -110,7 +110,7 @@ def set_priority(s: S, i: int, priority: int) -> int:
     forget_stale(s, i)
     if x.waiting == 1:
         leave_waiting(s, i)
-    # An application that max-parallel-apps holds back also joins the waiting list from now on, as in Hadoop.
+    # As in Hadoop, an application that max-parallel-apps blocks also joins the waiting list here.
     if x.waiting == 1 or x.active == 0:
         join_waiting(s, i)
     place_app(s, i)
@@ -143,12 +143,12 @@ def leave(s: S, i: int, now: int) -> None:
     else:
         if x.waiting == 1:
             leave_waiting(s, i)
-        # Hadoop also decrements the count for an application that was held back, though it never incremented it.
+        # Hadoop also decrements the count for a blocked application, although it never incremented it.
         count_apps(s, x.uq, -1, 0)
     if u.act + u.pend == 0:
         forget_user(s, x.uq)
-    # An application that was let in because of its asks is still on the waiting list: it may be activated although its
-    # attempt has ended.
+    # An application that became active because of its asks is still in the waiting list, so it may be activated
+    # although its attempt has ended.
     x.ghost = 1
     activate(s, k, now)
     gone(s, i)
@@ -156,7 +156,7 @@ def leave(s: S, i: int, now: int) -> None:
 
 @kernel
 def forget(s: S, i: int) -> None:
-    """Forget an ended application; a draining queue may stop. Frees the slot unless a list still has the attempt."""
+    """Forget an ended application; a draining queue may stop. The slot is freed unless a list contains the attempt."""
     x = s.a[i]
     sleep(s, i)
     p = x.q

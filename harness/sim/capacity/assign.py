@@ -1,4 +1,4 @@
-"""One node's heartbeat: from the root down to an application, one container or reservation at a time.
+"""Assignment at a node's heartbeat: from the root down to an application, one container or reservation at a time.
 
 Follows CapacityScheduler.allocateContainersToNode and tryCommit, AbstractParentQueue and AbstractLeafQueue
 .assignContainers, and RegularContainerAllocator of Hadoop 3.4.2.
@@ -134,7 +134,7 @@ def _passes(s: S, i: int, used_mb: int, used_vcores: int, lim_mb: int, lim_vcore
 
 @kernel
 def _reaches(s: S, k: int, i: int, lim_mb: int, lim_vcores: int) -> bool:
-    """Return whether a full queue gets as far as application i (-1: its first); it stops at the first blocked one."""
+    """Return whether a full queue reaches application i (-1: its first); it stops at the first blocked application."""
     q = s.q[k]
     j, first = q.act_head, -1
     while j >= 0:
@@ -151,9 +151,9 @@ def _reaches(s: S, k: int, i: int, lim_mb: int, lim_vcores: int) -> bool:
 def _refused(s: S, i: int) -> bool:
     """Return whether the leaf skips an application because of its user's limit.
 
-    Where the number of parallel applications is limited, Hadoop may forget a user along with an application that was
-    held back, and add the user again while the version of the users stays the same. Until that version changes, Hadoop
-    keeps its earlier result for this user, and the size of reservations that the result was for.
+    If the number of parallel applications is limited, Hadoop may forget a user together with a blocked application, and
+    add the user again without increasing the version of the users. Until that version changes, Hadoop uses its earlier
+    result for this user and the size of reservations for which it was computed.
     """
     x = s.a[i]
     k = x.q
@@ -370,8 +370,8 @@ def _commit(s: S, ni: int, now: int) -> None:
     else:
         reserve(s, i, r, ni, now)
     charge(s, i, mb, vcores)
-    # In Hadoop the heartbeat of an AM computes the user limit, as part of the headroom; the commit does not. Here an AM
-    # that fetches its container at once does so now. A reservation gives an AM nothing to fetch.
+    # In Hadoop, an AM's heartbeat computes the user limit as part of the headroom. Here an AM that fetches its
+    # container at once heartbeats now; after a reservation there is nothing to fetch.
     if g.p_reserve == 0 and g.manual_acquire == 0:
         refresh_limit(s, k)
     if g.mutations & MUT_STALE == 0:

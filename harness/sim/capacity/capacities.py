@@ -46,7 +46,7 @@ def _set_floor(s: S, k: int) -> None:
 def child_limit(
     s: S, k: int, limit_mb: int, limit_vcores: int, blocked_mb: int, blocked_vcores: int, child: int
 ) -> tuple[int, int]:
-    """Return the limit that a parent with a given limit passes to a child, less what other children keep free."""
+    """Return the limit that a parent passes to a child: its own limit minus the amounts blocked for other children."""
     q, x = s.q[k], s.q[child]
     return round_down(
         s,

@@ -1,7 +1,7 @@
-"""capacity-scheduler.xml as the simulator reads it: a tree of queues and the scheduler's own settings.
+"""Parse capacity-scheduler.xml for the simulator: a tree of queues and the scheduler's own settings.
 
-Rejects what Hadoop rejects: wrong sums, mixed capacity types, invalid states, and policies that it cannot load. Also
-rejects, by name, what the simulator does not cover (`UNCOVERED`).
+Configurations that Hadoop refuses are refused: wrong sums, mixed capacity types, invalid states, and policies that it
+cannot load. Settings that the simulator does not cover (`UNCOVERED`) are refused, too.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MAX_WEIGHT = 10_000.0
 
 @dataclass(slots=True)
 class QueueConf:
-    """A queue as configured. Capacities are fractions of 1, vectors are (MB, vcores); values are float32."""
+    """A queue's configuration. Capacities are fractions from 0 to 1, vectors are (MB, vcores); values are float32."""
 
     path: str
     children: list[QueueConf] = field(default_factory=list)
@@ -70,7 +70,7 @@ class QueueConf:
 
 @dataclass(slots=True)
 class UserParallel:
-    """How many applications of one user may run side by side."""
+    """The limit of running applications per user."""
 
     default: int
     own: dict[str, int]
@@ -127,7 +127,7 @@ def uncovered(settings: Mapping[str, str]) -> list[Uncovered]:
         text = value.strip()
         what, instead = "", None
         if (made := _MANAGED.fullmatch(key)) and settings.get(f"{made[1]}.queues", "").strip():
-            # A parent of the legacy mode whose children are there from the beginning (`CapacityFile.with_created`).
+            # The children of this legacy auto-creating parent exist from the beginning (`CapacityFile.with_created`).
             continue
         for pattern, harmless, name in UNCOVERED:
             if text.lower() not in harmless and re.fullmatch(pattern, key):
@@ -183,7 +183,7 @@ _PRECISION = 0.0005
 
 
 class _Reader:
-    """Reads each text as Hadoop does: some are trimmed, some are not, and an empty one counts as unset."""
+    """Parse each text like Hadoop: some are trimmed and some are not, and an empty text counts as unset."""
 
     def __init__(
         self, settings: Mapping[str, str], cluster: tuple[int, int], largest: tuple[int, int], dominant: bool
@@ -299,9 +299,9 @@ class _Reader:
     def _weight(self, key: str, text: str) -> float:
         number = text[: text.index("w")]
         value = self._number(key, text, number)
-        # As Hadoop compares: NaN passes the check (it then has no effect), and a weight of -1 means that there is none.
+        # The comparison is Hadoop's: NaN passes it without an effect, and a weight of -1 means that there is none.
         if (value < -1e-6 and abs(float32(value + 1)) > 1e-6) or value > MAX_WEIGHT:
-            # Hadoop's wording, where it tells which of the two cases it is.
+            # The message is Hadoop's.
             raise self._out_of_range(key, f"Illegal weight={number}")
         return value
 
@@ -386,7 +386,7 @@ class _Reader:
         for child in q.children:
             parts = float32(parts + child.capacity)
         if self.flag(f"{q.path}.auto-create-child-queue.enabled", False):
-            # The sum of created children is not checked: it may be less than all, and more by Hadoop's tolerance.
+            # The sum of auto-created children is not checked: it may be below 100 %, or above by Hadoop's tolerance.
             return
         zero = own != "percent" or self.flag(f"{q.path}.allow-zero-capacity-sum", False)
         if abs(1 - parts) > _PRECISION:

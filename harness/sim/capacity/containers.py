@@ -74,7 +74,7 @@ def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
         mark_stale(s, i)
 
 
-# --- use
+# --- usage
 
 
 @kernel
@@ -100,7 +100,7 @@ def charge(s: S, i: int, mb: int, vcores: int) -> None:
 
 @kernel
 def _count_reserved(s: S, i: int, mb: int, vcores: int) -> None:
-    """Add to (or, if negative, subtract from) what is reserved for an application."""
+    """Add to (or, if negative, subtract from) the reserved resources of an application."""
     x = s.a[i]
     x.reserved_mb += mb
     x.reserved_vcores += vcores

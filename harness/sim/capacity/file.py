@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from harness.sim.setup import SimSetup
 
 _MADE_BY_APPLICATIONS = re.compile(r"(.+)\.auto-queue-creation-v2\.(.+)")
-#: So much of the cluster, per cent, a child may need beyond what its parent has left (``CSQueueUtils.EPSILON``).
+#: A child may need this much more than its parent has left, in per cent of the cluster (``CSQueueUtils.EPSILON``).
 _EPSILON_PERCENT = 0.1
 #: A limit of applications that no load reaches.
 _UNLIMITED = 2**31 - 1
@@ -142,7 +142,7 @@ class CapacityFile(SchedulerFile):
         return CapacityPlacing(Settings({PREFIX + name: text for name, text in self.capacity.items() if text}))
 
     def with_created(self, placing: Placing) -> Self:
-        """Return the file with auto-created queues configured as their templates say (of either version)."""
+        """Return the file with auto-created queues as configured queues, with their templates' settings."""
         assert isinstance(placing, CapacityPlacing)
         settings = {name: text for name, text in self.capacity.items() if not _MADE_BY_APPLICATIONS.fullmatch(name)}
         templates: dict[str, dict[str, str]] = {}
@@ -171,7 +171,7 @@ class CapacityFile(SchedulerFile):
         )
 
     def lines(self) -> list[str]:
-        """Return what a user has to know before the run."""
+        """Return messages that a user should see before the run."""
         found = SchedulerFile.lines(self)
         for parent in _managing(self.capacity):
             names = _children(self.capacity, parent)
@@ -261,7 +261,7 @@ def _make_managed(settings: dict[str, str], created: Collection[str]) -> None:
                 left[parent] = rest - capacity.value
     for parent in _managing(settings):
         if not settings.get(f"{parent}.queues"):
-            # Nothing is ever submitted below it: a queue without applications.
+            # No application is ever submitted below this parent, so it becomes an ordinary queue.
             del settings[f"{parent}.{_V1_ENABLED}"]
 
 

@@ -1,4 +1,4 @@
-"""Computes what each queue should have, and what is taken from it: the first half of the preemption policy.
+"""The first half of the preemption policy: each queue's ideal allocation, and the amount to preempt from it.
 
 Follows TempQueuePerPartition, AbstractPreemptableResourceCalculator and PreemptableResourceCalculator of Hadoop 3.4.2.
 Hadoop keeps the queues in sets by identity hash, whose order is random in a real ResourceManager. Here they are in the
@@ -115,7 +115,7 @@ def _most(s: S, k: int) -> tuple[int, int]:
 
 @kernel
 def _set_extras(s: S) -> None:
-    """TempQueuePerPartition.updatePreemptableExtras: set what exceeds guarantees, and how much of it is preemptable."""
+    """TempQueuePerPartition.updatePreemptableExtras: set the amount above the guarantee, and its preemptable part."""
     g = s.g[0]
     for at in range(g.n_queues - 1, -1, -1):
         k = s.order[at]
@@ -145,7 +145,7 @@ def _set_extras(s: S) -> None:
             p.loose_mb, p.loose_vcores = mb, vcores
 
 
-# --- the queue furthest below its guarantee comes first: java.util.PriorityQueue in pw[at:]
+# --- java.util.PriorityQueue in pw[at:], in which the queue furthest below its guarantee comes first
 
 
 @kernel
@@ -267,7 +267,7 @@ def _part_of(s: S, k: int, mb: int, vcores: int) -> tuple[int, int]:
 def _takes(
     s: S, k: int, mb: int, vcores: int, total_mb: int, total_vcores: int, reserved: bool, balance: bool
 ) -> tuple[int, int]:
-    """TempQueuePerPartition.offer: return how much of an offer a queue accepts."""
+    """TempQueuePerPartition.offer: return the part of an offer that a queue accepts."""
     q, p = s.q[k], s.p[k]
     most_mb, most_vcores = _most(s, k)
     more_mb = q.used_mb + (p.pending_mb if reserved else p.unreserved_mb) - p.ideal_mb
@@ -301,10 +301,10 @@ def _above_zero(s: S, k: int, total_mb: int, total_vcores: int) -> bool:
 def _distribute(
     s: S, k: int, left_mb: int, left_vcores: int, with_guarantee: bool, reserved: bool, balance: bool
 ) -> tuple[int, int]:
-    """AbstractPreemptableResourceCalculator.computeFixpointAllocation, among the children with a guarantee or without.
+    """AbstractPreemptableResourceCalculator.computeFixpointAllocation for the children with (or without) a guarantee.
 
-    The remainder for the other group is computed as in Hadoop, which subtracts only the first amount that it gives
-    away.
+    Returns the remainder for the other group, computed as in Hadoop, which subtracts only the first amount that it
+    assigns.
     """
     q, w = s.q[k], s.pw
     total_mb, total_vcores = s.p[k].ideal_mb, s.p[k].ideal_vcores
@@ -405,7 +405,7 @@ def _up(s: S, mb: int, vcores: int, by: float) -> tuple[int, int]:
 
 @kernel
 def compute_ideal(s: S, reserved: bool, balance: bool) -> None:
-    """PreemptableResourceCalculator.computeIdealAllocation: set how much to preempt from each leaf.
+    """PreemptableResourceCalculator.computeIdealAllocation: set the amount to preempt from each leaf.
 
     `reserved`: count reservations as demand. `balance`: queues may also grow beyond their guarantees.
     """

@@ -1,6 +1,6 @@
-"""Applies a change of the cluster to the queues, and tells whether a node's heartbeat can have an effect.
+"""The effect of cluster changes on the queues, and the test whether a node's heartbeat can have an effect.
 
-What the nodes report is handled in harness.sim.nodes.
+harness.sim.nodes handles the nodes' reports.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -16,7 +16,7 @@ from harness.sim.kernel import kernel
 
 @kernel
 def refresh_room(s: S, more: int) -> bool:
-    """Return the log records to reserve: one per application that a change of the cluster may activate, plus `more`."""
+    """Return whether the log has room for the activations after a cluster change, and for `more` other records."""
     waiting = 0
     for at in range(s.g[0].n_leaves):
         waiting += s.q[s.leaves[at]].n_waiting
@@ -76,7 +76,7 @@ def may_reserve(s: S) -> bool:
 
 @kernel
 def tells_headroom(s: S) -> bool:
-    """Return whether it has an effect when AMs are told their headroom (`users.show_headroom`)."""
+    """Return whether an AM's request for its headroom has an effect (`users.show_headroom`)."""
     return s.g[0].limited == 1
 
 

@@ -1,9 +1,9 @@
-"""Orders a parent's children by their use of their capacity, and a leaf's applications by the leaf's policy.
+"""The order of a parent's children by used capacity, and of a leaf's applications by the leaf's policy.
 
 Follows PriorityUtilizationQueueOrderingPolicy, FifoOrderingPolicy and FairOrderingPolicy of Hadoop 3.4.2. Hadoop sorts
-all children at each assignment; here each parent keeps a tournament tree of the children with outstanding asks, in
-which a change of one child costs the logarithm of their number. Children without asks are never tried; Hadoop gets
-nothing from them either.
+all children at each assignment. Here each parent keeps a tournament tree of the children with outstanding asks, in
+which a change of one child takes logarithmic time. Children without asks are never tried, because they would get
+nothing in Hadoop either.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -97,7 +97,7 @@ def place_child(s: S, k: int) -> None:
 
 @kernel
 def exclude(s: S, k: int) -> None:
-    """Exclude a child that was tried in vain from its parent's tournament, until the next `place_child`."""
+    """Exclude a child that got nothing from its parent's tournament, until the next `place_child`."""
     x = s.q[k]
     p = x.parent
     at = s.q[p].tree_cap + x.pos
@@ -290,7 +290,7 @@ def forget_stale(s: S, i: int) -> None:
 
 @kernel
 def drop_stale(s: S, i: int) -> None:
-    """Remove an application that leaves from its leaf's list of changed ones."""
+    """Remove a leaving application from its leaf's list of applications with changed usage."""
     x = s.a[i]
     if x.stale == 0:
         return
@@ -300,7 +300,7 @@ def drop_stale(s: S, i: int) -> None:
 
 @kernel
 def forget_all_stale(s: S, k: int) -> None:
-    """Empty the list of changed applications for a new policy object; the usage last seen stays."""
+    """Empty the list of applications with changed usage, for a new policy object; the cached usage is kept."""
     q = s.q[k]
     i = q.stale_head
     while i >= 0:
@@ -311,9 +311,9 @@ def forget_all_stale(s: S, k: int) -> None:
 
 @kernel
 def look_at_stale(s: S, k: int) -> None:
-    """AbstractComparatorOrderingPolicy.reorderScheduleEntities: let changed usage take effect.
+    """AbstractComparatorOrderingPolicy.reorderScheduleEntities: reorder the applications with changed usage.
 
-    This puts an application that still waits for its activation among the active ones, as in Hadoop.
+    As in Hadoop, this moves an application that still waits for its activation to the active ones.
     """
     q = s.q[k]
     i = q.stale_head

@@ -1,8 +1,8 @@
-"""Limits how many applications run in parallel: max-parallel-apps of queues and users.
+"""Limits of applications that run in parallel: max-parallel-apps of queues and users.
 
 Follows CSMaxRunningAppsEnforcer and AbstractLeafQueue.addApplicationAttempt of Hadoop 3.4.2. An application beyond a
-limit is held back: it neither waits for activation nor is active. Hadoop's counting errors are reproduced.
-harness.sim.enforcer chooses which application runs next when one ends.
+limit is blocked: it neither waits for activation nor is active. Hadoop's counting errors are reproduced.
+harness.sim.enforcer selects the application that runs next when one ends.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -27,7 +27,7 @@ def remaining_app_slots(s: S, k: int) -> int:
 
 @kernel
 def release_room(s: S) -> int:
-    """Return the log records that releasing held-back applications may need: at most one for each application."""
+    """Return the number of log records that starting blocked applications may need: at most one per application."""
     g = s.g[0]
     return len(s.a) - g.n_free_app if g.n_held_back > 0 else 0
 
@@ -93,7 +93,7 @@ def starts(s: S, i: int, now: int) -> bool:
 
 @kernel
 def arrive(s: S, i: int, now: int) -> None:
-    """Add a new attempt to its leaf: it waits for its activation, or is held back."""
+    """Add a new attempt to its leaf, where it waits for its activation or is blocked by a limit."""
     if not starts(s, i, now):
         ensure_user(s, s.a[i].uq)
         _hold_back(s, i)
@@ -112,7 +112,7 @@ def untrack(s: S, i: int) -> None:
 
 @kernel
 def gone(s: S, i: int) -> None:
-    """Stop counting an attempt that has ended, whether it ran or was held back."""
+    """Stop counting an attempt that has ended, whether it ran or was blocked."""
     if s.a[i].runnable == 0:
         let_go(s, i)
     else:

@@ -1,8 +1,8 @@
-"""Preemption: selects containers of queues over their share, and kills them after a waiting time.
+"""Preemption: select containers of queues above their share, and kill them after a waiting time.
 
 Follows ProportionalCapacityPreemptionPolicy, ReservedContainerCandidatesSelector, FifoCandidatesSelector,
-CapacitySchedulerPreemptionUtils of Hadoop 3.4.2. In each round (`edit`) selectors choose containers one after the
-other; a container that was marked long enough ago and is chosen again is killed.
+CapacitySchedulerPreemptionUtils of Hadoop 3.4.2. In each round (`edit`), selectors choose containers one after the
+other. A container that was marked long enough ago and is chosen again is killed.
 
 Chosen items are stored in the scratch array ``pw`` (`ideal.scratch`): a container as its slot, a reservation as -1
 minus the slot of its node.
@@ -506,7 +506,7 @@ def _for_reservations(s: S, n: int) -> int:
 
 @kernel
 def _carry_out(s: S, first: int, end: int, wait_ms: int, now: int, kills: int) -> int:
-    """Mark what one selector has chosen, or kill what was marked long enough ago.
+    """Mark the items that one selector has chosen, or kill those that were marked long enough ago.
 
     Containers to kill are written to the scratch array from `_NODES` on, behind the reservations; returns their number.
     """
@@ -570,7 +570,7 @@ def edit(s: S, now: int) -> int:
         return FAILED if failed else 0
     if failed:
         n = 0
-    # Only scratch state has changed so far: if there is no room, the caller makes some and repeats the round.
+    # Only scratch state has changed so far, so the caller can enlarge the arrays and repeat the round.
     chosen, unfetched = scratch(s, _CHOSEN), 0
     for at in range(chosen, chosen + n):
         if w[at] >= 0 and s.c[w[at]].acquired == 0:
@@ -609,7 +609,7 @@ def edit(s: S, now: int) -> int:
 
 @kernel
 def next_round_ms(s: S) -> int:
-    """Return when the policy runs next, in milliseconds; the largest long where preemption is off."""
+    """Return the time of the policy's next round, ms; the largest long if preemption is off."""
     g = s.g[0]
     return g.round_ms if g.preemption == 1 else _LONG_MAX
 

@@ -1,4 +1,4 @@
-"""Preemption settings, read from yarn-site.xml and capacity-scheduler.xml as Hadoop reads them."""
+"""Preemption settings of yarn-site.xml and capacity-scheduler.xml, parsed like Hadoop does."""
 
 from __future__ import annotations
 

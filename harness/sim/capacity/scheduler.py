@@ -1,4 +1,4 @@
-"""Declares the Capacity Scheduler as a simulated scheduler."""
+"""Registration of the Capacity Scheduler as a simulated scheduler."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from harness.sim.interfaces import CompiledKernel, SchedulerRequest, SimulatedSc
 
 
 def make(request: SchedulerRequest) -> Scheduler:
-    """Make a run's scheduler. Raises InputError for a plan that it cannot carry out, and for unknown queues."""
+    """Create a run's scheduler. Raises InputError for a plan that it cannot carry out, and for unknown queues."""
     setup = request.setup
     if request.live and "root.queues" in setup.capacity:
         # A served cluster uses a complete configuration as it is, without an experiment's additions.
@@ -80,7 +80,7 @@ def put_in_force(simulation: SteeredSimulation, plan: Attributes, before: Attrib
 
 
 def why_stuck(state: S, tree: QueueTree, order: list[int]) -> str:
-    """Return the message that applications wait."""
+    """Return the message for a run that is stuck because its applications wait."""
     return "its applications wait, and what runs does not end by itself; do masters fill the cluster or their part?"
 
 

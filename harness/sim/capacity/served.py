@@ -100,7 +100,7 @@ class ServedCapacityScheduler(ServedScheduler):
         self._reinitialize({name: value.strip() for name, value in values.items()})
 
     def _reinitialize(self, values: dict[str, str]) -> None:
-        """Put these properties in force; on InputError the old ones stay in force."""
+        """Put properties in force; if this raises InputError, the old properties stay in force."""
         try:
             self.sim.scheduler.reconfigure(_settings(values), self.sim.now_ms)
         finally:
@@ -150,7 +150,7 @@ class ServedCapacityScheduler(ServedScheduler):
         self._version += 1
         return "Configuration change successfully applied."
 
-    # --- how it is shown ---
+    # --- REST and RPC answers ---
 
     def info(self) -> Document:
         """Return the scheduler's queues as the RM's REST answer."""
@@ -203,7 +203,7 @@ class ServedCapacityScheduler(ServedScheduler):
             }
         if children:
             entry["orderingPolicyInfo"] = policy or "utilization"
-            # As a real RM lists them: by name.
+            # A real RM lists the children by name.
             below = [self._queue(child, sums) for child in sorted(children)]
             entry["queues"] = {"queue": below}
             return entry

@@ -89,7 +89,7 @@ G = record(
     "max_priority",  # ``yarn.cluster.max-application-priority``
     "mutations",  # features that a test has switched off
     "launch",  # 1: a node reports what its master has heard of as launched, one heartbeat later
-    "manual_acquire",  # 1: a script says when masters hear of containers; 0: at once
+    "manual_acquire",  # 1: a script decides when AMs fetch their containers; 0: they fetch them at once
     "cleanup_heartbeats",  # heartbeats of a node until it reports a killed container as completed
     "cluster_ts",  # when the RM started: a part of all IDs
     # heads of the lists of free slots: applications, containers, asks, records of ``h``
@@ -104,10 +104,10 @@ G = record(
     "h_mb h_vcores",  # headroom of the leaf that was asked last
     "alloc_mb alloc_vcores",  # what containers hold
     "last_c last_mb last_vcores",  # slot and size of the container that was assigned last
-    "hooks",  # who reads the scheduler's log: 0, INTEGRALS or WORLD
+    "hooks",  # reader of the scheduler's log: 0 (none), INTEGRALS or WORLD
     "kill_n",  # 1: the preemption policy runs by itself
-    "preemption",  # the same
-    "n_held_back",  # applications that a limit of parallel applications holds back
+    "preemption",  # 1: the preemption policy runs by itself
+    "n_held_back",  # applications blocked by a limit of parallel applications
     "limited",  # 1: a number of parallel applications is limited, or was
     "n_asked",  # outstanding containers of all asks
     "least_ask_mb least_ask_vcores",  # a lower bound of all ask sizes ever
@@ -146,13 +146,13 @@ Q = record(
     "any_weight:i",  # 1: some child has a weight
     "conf_mb conf_vcores confmax_mb confmax_vcores",  # configured absolute capacity and maximum
     "eff_mb eff_vcores effmax_mb effmax_vcores",  # effective capacity and maximum
-    "used_mb used_vcores",  # what its containers and reservations hold
-    "reserved_mb reserved_vcores",  # what its reservations hold
-    "pending_mb pending_vcores",  # what its applications ask for
-    "am_mb am_vcores am_limit_mb am_limit_vcores",  # what masters in it hold, and the most that they may
+    "used_mb used_vcores",  # resources of its containers and reservations
+    "reserved_mb reserved_vcores",  # resources of its reservations
+    "pending_mb pending_vcores",  # outstanding resources of its applications
+    "am_mb am_vcores am_limit_mb am_limit_vcores",  # resources of its AMs, and their limit
     "lim_mb lim_vcores",  # the limit that its parent handed down when the cluster last changed
-    "L_mb L_vcores",  # the limit that the masters' limit follows: the one when the leaf was last considered
-    "U_mb U_vcores U_version",  # a user's limit, and the version of which it is
+    "L_mb L_vcores",  # the limit from which the AM limit is computed: the leaf's at its last consideration
+    "U_mb U_vcores U_version",  # a user's limit, and the version for which it was computed
     "version",  # counts changes that may change a user's limit
     "stuck",  # 1 + the version at which every user was over the limit
     "floor_mb floor_vcores",  # effective capacity, or the smallest container where that is more
@@ -162,14 +162,14 @@ Q = record(
     "wait_head:i wait_tail:i n_waiting:i",  # the list of applications that wait for activation
     "stale_head:i",  # first of the list of applications whose figures have changed (fair ordering)
     "user_head:i user_tail:i n_users:i users_cap:i",  # the list of its users, and the buckets of Hadoop's table of them
-    "on_mb on_vcores n_on:i",  # what active users hold, and how many users these are
+    "on_mb on_vcores n_on:i",  # resources of active users, and their number
     "n_active_users:i",  # users with applications that ask for something
     # users with waiting applications alone: now, and when the user limit was last made
     "n_only_pending:i only_pending:i",
     "scaled:i",  # bits: children's absolute capacities are scaled down in memory (1), in vcores (2)
     "n_run:i",  # active applications
-    "usage_mb usage_vcores",  # what its containers hold
-    "fair_mb",  # for samples: what it is entitled to
+    "usage_mb usage_vcores",  # resources of its containers
+    "fair_mb",  # for samples: its entitled memory
     "first_child:i next_sibling:i",  # its place in the tree
     "parallel n_runnable:i",  # ``max-parallel-apps``, and applications that may run
     "nr_head:i nr_tail:i n_nonrun:i",  # the list of a leaf's applications that may not run yet, in the order of time
@@ -185,19 +185,19 @@ Q = record(
     "scale_mb:f scale_vcores:f",  # by how much absolute capacities of children are scaled down
 )
 
-#: An application (its current attempt). Figures named used are without reservations.
+#: An application (its current attempt). Fields named ``used`` do not include reservations.
 A = record(
-    "alive:i ghost:i",  # 1: the slot is in use; 1: the attempt has gone, but still stands among waiting or active ones
+    "alive:i ghost:i",  # 1: the slot is in use; 1: the attempt has ended, but is still in the waiting or active list
     "q:i user:i uq:i",  # its leaf, its user in all leaves (``person``), and its user in this leaf
     "id priority",  # number in its ID, and its priority
     "attempt serial",  # number of the attempt, and its number among all attempts ever
-    "managed:i am_running:i",  # 1: it has a master; 1: the master's container was granted
-    "am_ask",  # 1: the scheduler asks for the master's container
-    "am_mb am_vcores",  # size of the master's container
-    "start_ms",  # when the attempt began
-    "used_mb used_vcores",  # what its containers hold
-    "reserved_mb reserved_vcores",  # what its reservations hold
-    "pending_mb pending_vcores",  # what it asks for
+    "managed:i am_running:i",  # 1: it has an AM; 1: the AM's container was granted
+    "am_ask",  # 1: the AM's container is requested
+    "am_mb am_vcores",  # size of the AM's container
+    "start_ms",  # start of the attempt
+    "used_mb used_vcores",  # resources of its containers
+    "reserved_mb reserved_vcores",  # resources of its reservations
+    "pending_mb pending_vcores",  # its outstanding resources
     "cu cp",  # used and pending memory as the fair ordering last looked
     "n_req:i req_head:i req_cap:i",  # its asks, the first one, and the buckets of Hadoop's table of them
     # the list of its containers, their number, and the buckets of Hadoop's table
@@ -207,22 +207,22 @@ A = record(
     "active:i waiting:i",  # 1: it is active; 1: it waits for its activation
     "listed:i",  # 1: it counts among its user's applications with asks
     "in_asks:i",  # 1: it is in the leaf's list of applications with asks
-    "stale:i",  # 1: the fair ordering has to sort it anew; 2: the fair ordering's list does not have it any more
+    "stale:i",  # 1: the fair ordering has to reposition it; 2: it was removed from the fair ordering's list
     # its neighbours in the leaf's lists of active ones and of those with asks
     "act_prev:i act_next:i ask_prev:i ask_next:i",
     "wait_prev:i wait_next:i stale_next:i",  # its neighbours in the lists of waiting ones and of those to be looked at
     "held_head:i n_reserved:i",  # first of the list of its reservations (``h``), and how many nodes it has reserved
-    "started:i",  # 1: it was given a container
+    "started:i",  # 1: it has got a container
     "free_next:i",  # the next free slot
     "tag",  # for the driver: the job's slot
-    "usage_mb usage_vcores",  # what its containers hold
-    "integral_ms",  # up to when ``integral`` is counted
-    "seen:i",  # 1: its user's limit was looked at for it
-    "runnable:i n_runnable:i",  # 1: it may run, as last found; how often it stands in its leaf's list of these
-    "held_back:i",  # 1: it is beyond a number of parallel applications
+    "usage_mb usage_vcores",  # resources of its containers
+    "integral_ms",  # time up to which ``integral`` is counted
+    "seen:i",  # 1: its user's limit was computed for it
+    "runnable:i n_runnable:i",  # 1: it may run, at the last check; number of its entries in its leaf's runnable list
+    "held_back:i",  # 1: it is blocked by a limit of parallel applications
     "nr_prev:i nr_next:i user_prev:i user_next:i",  # its neighbours in the leaf's and the user's list of those
     "n_asks:i",  # outstanding containers of its asks
-    "integral:d",  # what it has counted up to ``integral_ms`` (harness.sim.longterm_kernels)
+    "integral:d",  # its counted resources up to ``integral_ms`` (harness.sim.longterm_kernels)
     "omega:d",  # its weight among the applications of its leaf
     "kg:d",  # its allocation since then, in the ledger's measure
     "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # the same as in a queue's record, `harness.sim.longterm_state.X`
@@ -244,7 +244,7 @@ U = record(
     "q:i",  # the leaf
     "in_map:i",  # 1: the leaf knows the user
     "on:i",  # 1: the user is active; 2: not
-    "used_mb used_vcores am_mb am_vcores",  # what the user's containers and masters hold
+    "used_mb used_vcores am_mb am_vcores",  # resources of the user's containers and AMs
     "pend act:i",  # waiting and active applications
     "n_listed:i",  # applications with asks
     "next:i prev:i",  # neighbours in the leaf's list
@@ -263,36 +263,36 @@ N = record(
     "res_h:i res_next:i",  # the reservation's record in ``h``, and the next node in its list
 )
 
-#: One frame of the way down the tree of queues.
+#: One frame of the descent from the root to a leaf.
 F = record(
     "q:i",  # a parent
-    "lim_mb lim_vcores",  # the limit that was handed to it
+    "lim_mb lim_vcores",  # the limit passed to it
     "blocked_mb blocked_vcores",  # headroom that is blocked by its children
     "limited",  # 1: a child has answered LIMIT
-    "aside",  # children that were put aside
+    "aside",  # number of excluded children
 )
 
-#: A queue as preemption sees it in one round.
+#: A queue's figures in one round of preemption.
 P = record(
-    "disabled:i",  # 1: nothing is taken from it
-    "nameless:i",  # 1: its short name does not identify it, because other queues have it, too
-    "obtains:i",  # 1: something is taken from it in this round
-    "pending_mb pending_vcores",  # what it may still get
-    "unreserved_mb unreserved_vcores",  # the same without what is reserved
-    "ideal_mb ideal_vcores",  # what it should have
-    "fixed_mb fixed_vcores",  # the part above its guarantee that cannot be taken
-    "loose_mb loose_vcores",  # the part above its guarantee that can be taken
-    "excess_mb excess_vcores",  # its excess
-    "obtain_mb obtain_vcores",  # what is taken now
-    "norm_mb:d norm_vcores:d",  # its part of what is still to be distributed
+    "disabled:i",  # 1: preemption is disabled for it
+    "nameless:i",  # 1: other queues have the same short name
+    "obtains:i",  # 1: containers are taken from it in this round
+    "pending_mb pending_vcores",  # demand that may still be served
+    "unreserved_mb unreserved_vcores",  # this demand without reservations
+    "ideal_mb ideal_vcores",  # ideal allocation
+    "fixed_mb fixed_vcores",  # usage above the guarantee that is not preemptable
+    "loose_mb loose_vcores",  # usage above the guarantee that is preemptable
+    "excess_mb excess_vcores",  # usage above the ideal allocation, to be preempted
+    "obtain_mb obtain_vcores",  # amount to preempt in this round
+    "norm_mb:d norm_vcores:d",  # its fraction of the amount that is still to be distributed
 )
 
 #: A container that preemption has chosen, by its slot.
 M = record(
-    "serial",  # of which container
-    "since",  # since when it is marked; -1: it is not
-    "round",  # in which round it was last chosen
-    "q:i",  # its leaf, once it is complete
+    "serial",  # serial number of the container
+    "since",  # time when it was marked, ms; -1: it is not marked
+    "round",  # number of the round that chose it last
+    "q:i",  # its leaf, once it has completed
     lines=False,
 )
 
@@ -306,14 +306,14 @@ class _Fields(NamedTuple):
     r: Annotated[np.ndarray, R, 1]  # outstanding asks
     h: Annotated[np.ndarray, H, 1]  # reservations by application and key
     u: Annotated[np.ndarray, U, 1]  # users of leaves
-    f: Annotated[np.ndarray, F, 1]  # frames of the way down the tree
-    log: Annotated[np.ndarray, LOG, 1]  # what has happened since Python last looked
+    f: Annotated[np.ndarray, F, 1]  # frames of the descent in the tree
+    log: Annotated[np.ndarray, LOG, 1]  # log records that Python has not read yet
     order: Annotated[np.ndarray, np.int64, 1]  # queue slots, parents before their children
     kids: Annotated[np.ndarray, np.int64, 1]  # queue slots, each parent's children in the order that breaks ties
     tree: Annotated[np.ndarray, np.int64, 1]  # queue slots, each parent's tournament
     leaves: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves
     work: Annotated[np.ndarray, np.int64, 1]  # scratch
-    p: Annotated[np.ndarray, P, 1]  # queues as preemption sees them, by slot
+    p: Annotated[np.ndarray, P, 1]  # figures of queues for preemption, by slot
     m: Annotated[np.ndarray, M, 1]  # containers that preemption has chosen, by slot
     takes: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves, in the order in which preemption takes
     pw: Annotated[np.ndarray, np.int64, 1]  # scratch of preemption

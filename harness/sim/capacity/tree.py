@@ -35,7 +35,7 @@ def capacity_settings(allocations: AllocationFile, nodes: Iterable[NodeSpec]) ->
 
 
 def steering_of(settings: Mapping[str, str], cluster: Resource) -> Steering:
-    """Return how settings (without prefix) are steered. Raises InputError for capacities that cannot be steered."""
+    """Return the converter of plans to settings (without prefix). Raises InputError for unsupported capacities."""
     values = {PREFIX + name: value for name, value in settings.items()}
     return Steering(queue_tree(values, source="capacity"), values, {}, cluster, "capacity")
 

@@ -1,4 +1,4 @@
-"""Users of a leaf: who is active, what each uses, the limit that all of them share.
+"""Users of a leaf: which users are active, their usage, and the limit per user.
 
 Follows UsersManager, AbstractCSQueue.updateUsedCapacity of Hadoop 3.4.2. All users have weight 1.
 """
@@ -162,7 +162,7 @@ def sleep(s: S, i: int) -> None:
 
 @kernel
 def limit_now(s: S, k: int) -> tuple[int, int]:
-    """UsersManager.computeUserLimit for active users: return what one of them may use."""
+    """UsersManager.computeUserLimit for active users: return the limit of one of them."""
     g, q = s.g[0], s.q[k]
     if g.mutations & MUT_USERLIMIT:
         return _FAR, _FAR

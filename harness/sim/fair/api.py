@@ -1,6 +1,7 @@
-"""The scheduler's Python side: built from yarn-site properties, an allocation file and nodes; maps names to slots.
+"""The scheduler's Python interface: built from yarn-site properties, an allocation file and nodes.
 
-Not fast and not called per event, except `grow`, `reload` and the creation of ad hoc queues.
+It maps names to slots. Its methods are slow and not called per event, except `grow`, `reload` and the creation of ad
+hoc queues.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _LONG_MAX = 2**63 - 1
 _POLICIES = {"fair": st.FAIR, "drf": st.DRF, "fifo": st.FIFO}
 _FAIR = "yarn.scheduler.fair."
 
-#: Above this number of leaves, the order by accumulated resources is kept up to date over time (kinetic tournament);
-#: below it, all keys are computed at each choice.
+#: With more leaves than this, the order by accumulated resources is updated over time (kinetic tournament tree); with
+#: fewer, all keys are computed at each choice.
 FOLLOWED = 32
 
 
@@ -37,16 +38,29 @@ class Scheduler(SchedulerBase):
 
     Parameters
     ----------
-    conf : properties of yarn-site.xml (names as there).
-    allocations : the allocation file.
-    nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
-    order_mode : STOCK, KEYED_LEVELS or KEYED_FLAT.
-    leaf_policies : leaf path -> LTRF, for leaves where LTRF replaces the file's policy.
-    hadoop : ``2.2`` for the reservations of that release; None: those of present releases.
-    sizes_from_conf : whether the minimum and maximum allocation come from `conf` (False: Hadoop's defaults).
-    driven : options of the driver.
+    conf : Mapping[str, Any]
+        Properties of yarn-site.xml.
+    allocations : AllocationFile
+        The allocation file.
+    nodes : Iterable[NodeLike]
+        All nodes that may ever register, in the order of their slots. None of them is registered yet.
+    order_mode : int
+        STOCK, KEYED_LEVELS or KEYED_FLAT.
+    leaf_policies : Mapping[str, int] or None
+        Leaf path -> LTRF, for leaves where LTRF replaces the file's policy.
+    sizes_from_conf : bool
+        Whether the minimum and maximum allocation come from `conf` (False: Hadoop's defaults).
+    hadoop : str or None
+        ``2.2`` for the reservations of that release (None: those of present releases).
+    driven : DriverOptions or None
+        Options of the driver.
+    apps, containers : int
+        Initial numbers of slots for applications and containers.
 
-    ``S`` is replaced by `grow`, `reload` and every other method that makes room: read the attribute again after a call.
+    Notes
+    -----
+    `grow`, `reload` and every other method that enlarges arrays replace ``S``, so read the attribute again after a
+    call.
     """
 
     pools = (
@@ -129,7 +143,7 @@ class Scheduler(SchedulerBase):
             _FAIR + "preemption.cluster-utilization-threshold", float(np.float32(0.8))
         )
         g["warn_ms"] = conf.integer(_FAIR + "waitTimeBeforeKill", 15000)
-        # Hadoop adds four node heartbeats, but only reads their interval after this point: the sum is effectively 0.
+        # Hadoop adds four node heartbeats, but reads their interval only later, so it adds 0.
         g["starve_delay_ms"] = g["warn_ms"] + conf.integer(
             _FAIR + "waitTimeBeforeNextStarvationCheck", 10000, _LONG_MAX
         )
@@ -225,7 +239,7 @@ class Scheduler(SchedulerBase):
     # ---- order of queues
 
     def order_queues(self) -> None:
-        """Initialise the order of queues; time-varying keys are followed where they are linear between two changes."""
+        """Initialise the order of queues, with time-varying keys if they are linear between two changes."""
         S = self.S
         xg = S.xg[0]
         straight = not (xg["half_life_ms"] > 0 or xg["part_ms"] > 0 or xg["quantum"])
@@ -263,11 +277,11 @@ class Scheduler(SchedulerBase):
         let_all_run(self.S, 0)
 
     def set_weights(self, weights: Mapping[int, float]) -> None:
-        """Do what a reload does that changes only weights (queue slot -> float32), at a lower cost."""
+        """Apply a reload that changes only weights (queue slot -> float32), at a lower cost than `reload`."""
         reweigh(self.S.address, np.array(list(weights.items()), np.float64).reshape(-1, 2))
 
     def check(self) -> None:
-        """Do what Hadoop's reload thread does every 10 s: remove empty ad hoc queues."""
+        """Remove empty ad hoc queues, as Hadoop's reload thread does every 10 s."""
         before = self.manager.created()
         self.manager.check(is_empty=self.is_empty)
         if self.manager.created() == before:

@@ -79,13 +79,13 @@ def _allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> None:
 
 @kernel
 def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
-    """Serve application i's ask r on this node with a container if it fits, else perhaps with a reservation."""
+    """Serve application i's ask r on this node with a container if it fits, or possibly with a reservation."""
     g, ask, node = s.g[0], s.r[r], s.n[ni]
     if ask.mb <= node.avail_mb and ask.vcores <= node.avail_vcores:
         _allocate(s, i, r, ni, now, reserved)
         return TAKEN
     if reserved:
-        return NOTHING  # the reservation stays as it is
+        return NOTHING  # the reservation is kept
     if (
         node.res_app < 0
         and s.a[i].n_reserved < g.reservations_allowed
@@ -237,7 +237,7 @@ def serve_root(s: S, ni: int, now: int) -> int:
     if v < 0:
         return NOTHING
     if s.g[0].order_mode != STOCK and s.xg[0].waits == 1:
-        v = view_of(s, 1 << 62, 1 << 62)  # the queue with the turn, even if its task does not fit
+        v = view_of(s, 1 << 62, 1 << 62)  # select the first queue even if its task does not fit
         if v < 0:
             return NOTHING
     keyed, flat = g.order_mode != STOCK, g.order_mode == KEYED_FLAT
@@ -265,7 +265,7 @@ def serve_root(s: S, ni: int, now: int) -> int:
 
 @kernel
 def _clean_preempted(s: S, ni: int) -> None:
-    """FSSchedulerNode.cleanupPreemptionList: forget applications that have ended or no longer starve."""
+    """FSSchedulerNode.cleanupPreemptionList: remove applications that have ended or no longer starve."""
     node = s.n[ni]
     p = node.pre_head
     while p >= 0:

@@ -23,7 +23,7 @@ take_preempted, _free_preempted = pool("free_p", "next", "n_free_p")
 
 @kernel
 def mark_dirty(s: S, i: int) -> None:
-    """Let the next update recompute this application's demand."""
+    """Mark an application's demand for recomputation at the next update."""
     if s.a[i].dirty == 0:
         s.a[i].dirty = s.g[0].dirty_head + 2
         s.g[0].dirty_head = i
@@ -31,7 +31,7 @@ def mark_dirty(s: S, i: int) -> None:
 
 @kernel
 def mark_asks(s: S, leaf: int) -> None:
-    """Let the next update recompute the leaf's smallest ask."""
+    """Mark a leaf's smallest ask for recomputation at the next update."""
     if s.q[leaf].asks_dirty == 0:
         s.q[leaf].asks_dirty = s.g[0].asks_head + 2
         s.g[0].asks_head = leaf
@@ -65,7 +65,7 @@ def drop_ask(s: S, i: int, r: int) -> None:
 
 @kernel
 def find_preempted(s: S, ni: int, i: int) -> int:
-    """Return the record of what was preempted on a node for application i's attempt, or -1."""
+    """Return the record of resources preempted on a node for application i's attempt, or -1."""
     p = s.n[ni].pre_head
     while p >= 0 and (s.p[p].app != i or s.p[p].serial != s.a[i].serial):
         p = s.p[p].next

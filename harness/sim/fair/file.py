@@ -99,7 +99,7 @@ class FairFile(SchedulerFile):
         )
 
     def with_created(self, placing: Placing) -> Self:
-        """Return the file with ad hoc queues as configured queues, with the limits that their parents have for them."""
+        """Return the file with ad hoc queues as configured queues, with their parents' limits for children."""
         assert isinstance(placing, FairPlacing)
         if self.place == "spread":
             return self
@@ -122,7 +122,7 @@ class FairFile(SchedulerFile):
 
     @classmethod
     def written(cls, setup: SimSetup) -> tuple[SimSetup, str]:
-        """Return the file with root's settings written out, and numbers as float32, as any reading of it gives them."""
+        """Return the file with root's settings included and numbers rounded to float32, as any parser reads them."""
         allocations = in_float32(setup.allocations)
         setup = replace(setup, allocations=allocations)
         root = QueueSettings(

@@ -1,4 +1,4 @@
-"""Computes queue keys before a choice: accumulated resources, horizon, arrival; and which leaf has waited too long.
+"""Queue keys, computed before a choice: accumulated resources, horizon, arrival; and the leaf that has waited too long.
 
 Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.11)-(5.16).
 """
@@ -23,13 +23,13 @@ FIRST = -1.0
 def refresh_keys(s: Any, now: int) -> Any:
     """Compute Q.key of every queue before a choice, unless keys vary with time; a smaller key is served first.
 
-    Returns the leaf that is lifted to the front, with its ancestors, or -1. Time-varying keys do not contain this
-    lifting; other keys do.
+    Returns the starved leaf that is served first, with its ancestors, or -1. Time-varying keys do not reflect this;
+    other keys do.
     """
     xg = s.xg[0]
     roll_rounds(s, now)
     rule = xg.rule
-    # If all leaves are compared at once, the leaf to be lifted already is the first one that may grow.
+    # If all leaves are compared together, the starved leaf is already the first one that may grow.
     lifts = xg.t_wait_ms >= 0 and not (xg.flat == 1 and rule == RULE_ACCUMULATED)
     if s.g[0].moving == 1:
         return _starved(s, now) if lifts else -1
@@ -66,9 +66,9 @@ def _accumulated_keys(s: Any, now: int) -> Any:
 
 @kernel
 def _horizon_keys(s: Any) -> Any:
-    """Set keys to allocation / water-filled part.
+    """Set keys to the allocation divided by the water-filled share.
 
-    Queues without a part come after all others, ordered by allocation.
+    Queues with a share of 0 come after all others, ordered by allocation.
     """
     xg = s.xg[0]
     for i in range(s.g[0].n_leaves):
@@ -82,7 +82,7 @@ def _horizon_keys(s: Any) -> Any:
 
 @kernel
 def _arrival_keys(s: Any) -> Any:
-    """Set keys to the arrival of the earliest application below a queue that still asks for containers."""
+    """Set keys to the arrival time of the earliest application with asks below a queue."""
     for i in range(s.xg[0].n):
         s.q[i].key = LAST
     for i in range(s.g[0].n_leaves):

@@ -1,7 +1,7 @@
-"""What limits allow a queue to get: maxima of resources, AM shares, and asks that the last update has seen.
+"""Limits of a queue's allocation: maxima of resources, AM shares, and the asks known at the last update.
 
 Follows FSQueue.fitsInMaxShare, FSLeafQueue.canRunAppAM and fetchAppsWithDemand, and FSAppAttempt.isOverAMShareLimit of
-Hadoop 3.4.2. The plugin in the ResourceManager asks Hadoop the same question (yarn-policy/, LeafView.mayGrow).
+Hadoop 3.4.2. The plugin in the ResourceManager has a corresponding method (yarn-policy/, LeafView.mayGrow).
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -93,8 +93,8 @@ def is_open(s: S, k: int) -> bool:
 def may_grow(s: S, leaf: int) -> bool:
     """Return whether a leaf would get a container now if some node had room for its asks.
 
-    It would not if each of its asking applications waits for a limit on running applications or on AMs, has asked only
-    since the last update, or asks for more than the maxima of the leaf and its ancestors leave.
+    False if each of its applications with asks is blocked by a limit of running applications or of AMs, has asked only
+    since the last update, or asks for more than the maxima of the leaf and its ancestors allow.
     """
     if not is_open(s, leaf):
         return False

@@ -1,6 +1,6 @@
-"""Applies a change of the cluster to the queues, and tells whether a node's heartbeat can have an effect.
+"""The effect of cluster changes on the queues, and the test whether a node's heartbeat can have an effect.
 
-What the nodes report is handled in harness.sim.nodes.
+harness.sim.nodes handles the nodes' reports.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"

@@ -5,8 +5,8 @@ applications with demand into a TreeSet at each assignment; here each leaf keeps
 one of applications that may get containers and one of applications whose AM does not run yet. The first element of
 Hadoop's TreeSet is at the top of one of the two.
 
-Applications without an outstanding ask are left out of the heaps although Hadoop's stale demand may show them: Hadoop
-gets nothing from them and goes on to the next.
+Applications without an outstanding ask are not in the heaps. Hadoop may try them because of an outdated demand, but
+they get nothing.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -214,7 +214,7 @@ def place(s: S, i: int) -> None:
 
 @kernel
 def place_all(s: S, leaf: int) -> None:
-    """`place` for every runnable application of a leaf (a share, the cluster or the policy has changed)."""
+    """Call `place` for every runnable application of a leaf, after a change of a share, the cluster or the policy."""
     i = s.q[leaf].run_head
     while i >= 0:
         place(s, i)

@@ -1,4 +1,4 @@
-"""Preemption: selects containers to kill for starved applications, and the time of each kill.
+"""Preemption: select containers to kill for starved applications, and the time of each kill.
 
 Follows FSPreemptionThread, FSAppAttempt.getStarvedResourceRequests of Hadoop 3.4.2. Hadoop's preemption thread runs in
 parallel to the update; here `preempt_pass` runs right after it, with the applications in the order in which Hadoop's
@@ -54,7 +54,7 @@ def _can_take(s: S, c: int, i: int, considered_mb: int, considered_vcores: int) 
 
 @kernel
 def _free_on(s: S, ni: int) -> tuple[int, int]:
-    """Return what a node has free for starved applications: neither promised nor reserved."""
+    """Return a node's free resources for starved applications: those neither promised nor reserved."""
     node = s.n[ni]
     mb, vcores = node.avail_mb - node.pre_mb, node.avail_vcores - node.pre_vcores
     if node.res_app >= 0:
@@ -161,7 +161,7 @@ def _node_order(s: S, at: int) -> int:
     cap = 16
     while 4 * s.g[0].nodes_peak > 3 * cap:
         cap *= 2
-    # Counted into their buckets; a bucket keeps the order of insertion.
+    # Counting sort by buckets; a bucket keeps the order of insertion.
     slots = at + len(s.n)
     for k in range(slots, slots + cap):
         w[k] = 0
@@ -227,7 +227,7 @@ def _gives(s: S, i: int, given: int) -> bool:
 
 @kernel
 def _look_at_room(s: S, ni: int, room: int, given: int) -> None:
-    """Compute an upper bound of what a node could have free if all preemptable containers were taken.
+    """Compute an upper bound of a node's free resources if all preemptable containers were taken.
 
     Each container is judged alone. Written to work[room:], for each node: MiB, vcores, number of pending kills at that
     time, and MiB and vcores without taking an AM. The bound only falls during a pass, so an old value is still valid.
@@ -401,7 +401,7 @@ def preempt_pass(s: S, now: int) -> int:
 
 @kernel
 def next_kill_ms(s: S) -> int:
-    """Return when the next chosen container is killed (the largest long: none is chosen)."""
+    """Return the time at which the next chosen container is killed, ms (the largest long: none is chosen)."""
     g = s.g[0]
     return s.k[g.kill_head].t if g.kill_n > 0 else _LONG_MAX
 

@@ -1,4 +1,4 @@
-"""Declares the Fair Scheduler as a simulated scheduler."""
+"""Registration of the Fair Scheduler as a simulated scheduler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from harness.sim.interfaces import CompiledKernel, SchedulerRequest, SimulatedSc
 
 
 def make(request: SchedulerRequest) -> Scheduler:
-    """Make a run's scheduler, including the order of a policy inside the scheduler."""
+    """Create a run's scheduler, including the order of a policy inside the scheduler."""
     return Scheduler(
         request.setup.conf,
         request.allocations,

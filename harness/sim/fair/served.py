@@ -1,4 +1,4 @@
-"""The Fair Scheduler in a served cluster: placement, moves, its allocation file, and how the RM shows its queues."""
+"""The Fair Scheduler of a served cluster: placement, moves, its allocation file, and the RM's answers about queues."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class ServedFairScheduler(ServedScheduler):
         """Return the scheduler's property for ``/conf``: the allocation file."""
         return {"yarn.scheduler.fair.allocation.file": str(file)}
 
-    # --- how it is shown ---
+    # --- REST and RPC answers ---
 
     def info(self) -> Document:
         """Return the scheduler's queues as the RM's REST answer."""

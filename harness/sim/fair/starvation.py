@@ -1,4 +1,4 @@
-"""Which applications starve for their fair or minimum share, and their queue for preemption.
+"""Finds the applications that starve for their fair or minimum share, and queues them for preemption.
 
 Follows FSLeafQueue.updateStarvedApps, FSAppAttempt.fairShareStarvation and FSStarvedApps of Hadoop 3.4.2.
 """
@@ -22,7 +22,7 @@ _FED, _HUNGRY, _STARVED = 0, 1, 2
 
 @kernel
 def _wanted(s: S) -> bool:
-    """FairScheduler.shouldAttemptPreemption, in Java's floats."""
+    """Return whether preemption may be tried (FairScheduler.shouldAttemptPreemption), in Java's floats."""
     g = s.g[0]
     if g.preemption == 0 or g.cluster_mb == 0 or g.cluster_vcores == 0:
         return False
@@ -42,7 +42,7 @@ def _before(s: S, i: int, j: int) -> bool:
 
 @kernel
 def _line_up(s: S, base: int, i: int) -> None:
-    """FSStarvedApps.addStarvedApp: PriorityBlockingQueue.offer of an application that is not in the queue."""
+    """Add an application that is not in the queue (FSStarvedApps.addStarvedApp, PriorityBlockingQueue.offer)."""
     w = s.work
     k = s.g[0].heap_top
     s.g[0].heap_top = k + 1
@@ -57,7 +57,7 @@ def _line_up(s: S, base: int, i: int) -> None:
 
 @kernel
 def poll(s: S, base: int) -> int:
-    """PriorityBlockingQueue.poll, or -1."""
+    """Remove and return the first application of the queue, or -1 (PriorityBlockingQueue.poll)."""
     w = s.work
     n = s.g[0].heap_top - 1
     if n < 0:
@@ -157,7 +157,7 @@ def _content(s: S, i: int) -> None:
 
 @kernel
 def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
-    """FSLeafQueue.updateStarvedApps."""
+    """Queue the starved applications of a leaf (FSLeafQueue.updateStarvedApps)."""
     q = s.q[leaf]
     w = s.work
     # Applications with demand whose next check is due, as a heap in the policy's order.
@@ -183,8 +183,8 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
     if found != _STARVED:
         for k in range(n):
             _content(s, w[at + k])
-        # Until something changes or a check becomes due, every look would have this result. It would only store the
-        # time, for the minimum share and for the first application; `invalidate` makes up for that.
+        # Until something changes or a check becomes due, every further check would have this result. It would only
+        # store the time for the minimum share and for the first application; `invalidate` stores these times later.
         s.seat[leaf].calm_until_ms = later_ms
         if first < 0:
             s.seat[leaf].calm = 1 if at_min else -1

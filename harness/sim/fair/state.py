@@ -1,4 +1,4 @@
-"""The scheduler's state: one NamedTuple of record arrays, and the codes that the kernels answer.
+"""The scheduler's state: one NamedTuple of record arrays, and the codes that the kernels return.
 
 Contains no behaviour. Times are int64 milliseconds, memory is int64 MB, vcores are int64. A slot that is free has
 ``alive == 0`` and is chained by its ``next``-like field from a head in the globals. -1 means "none" in every index.
@@ -27,7 +27,7 @@ from harness.sim.state import REJECTED as REJECTED
 from harness.sim.state import RELEASED as RELEASED
 from harness.sim.state import STOCK as STOCK
 
-# Scheduling policies of a queue (Q.policy). LTRF only for leaves: applications by A.key, ascending.
+# Scheduling policies of a queue (Q.policy). LTRF, for leaves only, orders applications by ascending A.key.
 FAIR, DRF, FIFO, LTRF = 0, 1, 2, 3
 
 # Values of G.shares_dirty: which shares the next update recomputes (0: none): where applications changed, or all.
@@ -100,7 +100,7 @@ G = record(
     "n_running",  # containers that live
     "heap_top",  # how much of the scratch space for starved applications is in use
     "hooks",  # who reads the scheduler's log: 0, INTEGRALS or WORLD
-    "n_aside",  # queues that the present choice has tried in vain (``aside``)
+    "n_aside",  # number of queues that were tried without result in the present choice (``aside``)
     "moving",  # 1: keys vary with time, so a tournament is valid until ``due`` (turns.py)
     "late_off late_cap",  # the tournament of all leaves with asks: where it begins in ``tree``, and its size
     "span",  # words of ``tree`` that one view takes
@@ -133,7 +133,7 @@ Q = record(
     "next_sibling:i",  # the next child of its parent
     "n_run:i",  # running applications
     "turned:i",  # 1: since the last update it got its first running application, or lost its last
-    "n_turned:i",  # children that have
+    "n_turned:i",  # number of children with ``turned``
     "sum_mb sum_vcores",  # of a leaf: sum of its applications' demands
     "demand_vcores",  # its demand
     "fair_mb fair_vcores",  # its (instantaneous) fair share

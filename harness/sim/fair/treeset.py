@@ -18,13 +18,13 @@ _QUEUE, _LEFT, _RIGHT, _UP, _RED, _WORDS = 0, 1, 2, 3, 4, 5
 
 @kernel
 def _sign(x: float) -> int:
-    """(int) Math.signum(x): NaN gives 0."""
+    """Return (int) Math.signum(x), which is 0 for NaN."""
     return 1 if x > 0 else (-1 if x < 0 else 0)
 
 
 @kernel
 def _before(s: S, i: int, j: int) -> bool:
-    """The comparator: it subtracts shares, so that NaN is equal to everything."""
+    """Compare two queues as Hadoop's comparator does: it subtracts shares, so that NaN is equal to everything."""
     x, y = s.seat[i], s.seat[j]
     if x.tier != y.tier:
         return x.tier < y.tier

@@ -1,9 +1,9 @@
 """The order of queues: each parent keeps a tournament tree of the children that could get something.
 
 Follows FSParentQueue.assignContainer, FairSharePolicy and DominantResourceFairnessPolicy (two resources) of Hadoop
-3.4.2. Hadoop sorts all children into a TreeSet at each assignment. Here a change of one child costs the logarithm of
-their number, and only at the next choice: `seat` stores the key of a queue and marks the tree nodes above it as stale;
-`next_turn` recomputes the stale ones.
+3.4.2. Hadoop sorts all children into a TreeSet at each assignment. Here a change of one child takes time proportional
+to the logarithm of their number, and only at the next choice: `seat` stores the key of a queue and marks the tree nodes
+above it as stale; `next_turn` recomputes the stale ones.
 
 The tree leaves out children that could get nothing: no application below has asks, the smallest ask would exceed the
 queue's maximum, all applications wait for an AM that the AM share does not admit, or no ask fits the node and none may
@@ -42,7 +42,7 @@ _ALIKE, _ALIKE_MS = 1e-12, 60_000
 
 @kernel
 def _ratio(x: float, y: float) -> float:
-    """Java's division of doubles: infinite or NaN by zero."""
+    """Divide as Java divides doubles: the result of a division by zero is infinite or NaN."""
     if y != 0:
         return x / y
     return np.nan if x == 0 or x != x else (np.inf if x > 0 else -np.inf)
@@ -50,7 +50,11 @@ def _ratio(x: float, y: float) -> float:
 
 @kernel
 def _fair_key(s: S, k: int) -> None:
-    """FairShareComparator: no demand last; below the minimum first, by usage / minimum; then by usage / weight."""
+    """Set a queue's key as FairShareComparator orders queues.
+
+    Queues below their minimum share come first, by usage / minimum. The others follow by usage / weight, and queues
+    without demand come last.
+    """
     x, e = s.q[k], s.seat[k]
     low = min(x.min_mb, x.demand_mb)
     needy = x.usage_mb < low
@@ -63,7 +67,11 @@ def _fair_key(s: S, k: int) -> None:
 
 @kernel
 def _drf_key(s: S, k: int) -> None:
-    """DominantResourceFairnessComparator2: the dominant share first, of the minimum or by weight."""
+    """Set a queue's key as DominantResourceFairnessComparator2 orders queues.
+
+    Queues below their minimum share of the dominant resource come first. The shares are of the minimum for these queues
+    and of the cluster, divided by the weight, for the others; the dominant share is compared first.
+    """
     g, x, e = s.g[0], s.q[k], s.seat[k]
     mb, vcores = _ratio(x.usage_mb, g.cluster_mb), _ratio(x.usage_vcores, g.cluster_vcores)
     by_vcores = vcores > mb
@@ -181,10 +189,10 @@ def _seat_late(s: S, leaf: int, may: bool) -> None:
 
 @kernel
 def seat_late(s: S, leaf: int) -> None:
-    """Update whether a leaf is a candidate for lifting: one with asks, of which the least served may be lifted.
+    """Update whether a leaf is a candidate for lifting. Candidates have asks; the least served one may be lifted.
 
-    Leaves that limits close are no candidates. Of thousands of queues most may be blocked by their AM share, and each
-    choice would have to check all of them.
+    Leaves to which limits allow no assignment are no candidates. Of thousands of queues most may be blocked by their AM
+    share, and each choice would have to check all of them.
     """
     if s.g[0].moving == 1 and s.g[0].late_cap > 0:
         _seat_late(s, leaf, is_open(s, leaf))
@@ -425,7 +433,7 @@ def is_up(s: S, v: int, k: int) -> bool:
 
 @kernel
 def exclude(s: S, v: int, k: int) -> None:
-    """Exclude a queue that was tried in vain, until `restore`."""
+    """Exclude a queue that was tried without result, until `restore` is called."""
     g, e = s.g[0], s.seat[k]
     above = s.seat[e.up]
     off = v * g.span + above.off
@@ -469,7 +477,7 @@ def invalidate(s: S, leaf: int) -> None:
 
 @kernel
 def seat_counted(s: S, leaf: int, amount: float, since_ms: int, rate: float) -> None:
-    """Set what a leaf has been given to `amount` at `since_ms`, growing by `rate` per millisecond from there."""
+    """Set a leaf's counted resources to `amount` at `since_ms`; they grow by `rate` per millisecond from then on."""
     e = s.seat[leaf]
     more = (amount - since_ms * rate) - (e.amount - e.since_ms * e.rate)
     faster = rate - e.rate
@@ -500,7 +508,7 @@ def latest(s: S, now: int) -> int:
 
 @kernel
 def pass_over(s: S, leaf: int) -> None:
-    """Exclude a leaf from `latest`, until `seat_late`."""
+    """Exclude a leaf from `latest`, until `seat_late` is called for it."""
     g = s.g[0]
     at = g.late_cap + s.seat[leaf].late_at
     s.tree[g.late_off + at] = -1

@@ -24,7 +24,10 @@ insert_asking, _remove_asking = linked("ask_head", "ask_tail", "ask_prev", "ask_
 
 @kernel
 def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
-    """DefaultResourceCalculator.normalize: memory up to a multiple of the minimum, at most the maximum; one vcore."""
+    """Return the size of an ask as DefaultResourceCalculator.normalize sets it, with one vcore.
+
+    Memory is rounded up to a multiple of the minimum, and is at most the maximum.
+    """
     g = s.g[0]
     top = g.conf_max_mb
     if g.max_by_nodes == 1 and g.node_max_known == 1:
@@ -152,7 +155,7 @@ def most_rounds(s: S, ni: int) -> int:
 
 @kernel
 def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
-    """FifoScheduler.addApplicationAttempt; ask for the AM's container at once, unless ``am_mb`` < 0."""
+    """Add an attempt (FifoScheduler.addApplicationAttempt); ask for the AM's container, unless ``am_mb`` < 0."""
     g, x = s.g[0], s.a[i]
     begin_attempt(s, i, now)
     x.runnable, x.am_mb, x.am_vcores = 1, 0, 0
@@ -184,7 +187,7 @@ def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: in
 
 @kernel
 def remove_attempt(s: S, i: int, now: int) -> None:
-    """FifoScheduler.doneApplicationAttempt, after the attempt's containers were killed and its asks dropped."""
+    """Remove an attempt whose containers were killed and asks dropped (FifoScheduler.doneApplicationAttempt)."""
     x = s.a[i]
     x.alive = 0
     s.q[DEFAULT].n_run -= 1
@@ -193,7 +196,7 @@ def remove_attempt(s: S, i: int, now: int) -> None:
 
 @kernel
 def app_ended(s: S, i: int) -> None:
-    """FifoScheduler.doneApplication."""
+    """Free the slot of an application that has ended (FifoScheduler.doneApplication)."""
     free_app(s.a, s.g[0], i)
 
 

@@ -86,7 +86,10 @@ def _policy(plan: Plan | None, setup: SimSetup) -> Iterator[tuple[str, str]]:
 
 
 def put_in_force(simulation: SteeredSimulation, plan: Attributes, before: Attributes, now_ms: int) -> None:
-    """No-op: nothing can be steered, and `make` refuses policies from outside."""
+    """Raise InputError, because the scheduler has no settings that a policy could change.
+
+    A run does not get here, because `make` refuses policies from outside.
+    """
     raise InputError("nothing of it can be steered", where=_WHERE, hint="take policy fifo")
 
 

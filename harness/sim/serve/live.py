@@ -1,4 +1,4 @@
-"""Virtual time that follows the wall clock, times a speed; the poll of the allocation file; one lock for everything.
+"""Runs a simulated cluster in virtual time that follows the wall clock at a given speed, protected by one lock.
 
 Does what a ResourceManager does by itself between requests of clients: it runs applications, checks the allocation file
 every 10 s (AllocationFileLoaderService of Hadoop 3.4.2) and removes empty ad hoc queues.
@@ -111,8 +111,8 @@ class LiveCluster:
                         self._next_poll_ms += POLL_MS
                         self._poll()
             except YarnfairError as error:
-                # A job of the input that is impossible (its queue has become a parent): the running ones can still be
-                # queried.
+                # A job of the input cannot be run, for example because its queue has become a parent. Time stops, but
+                # clients can still query the running jobs.
                 self._halted = True
                 self._log(f"virtual time stands still: {error.line()}")
             return self.sim.now_ms

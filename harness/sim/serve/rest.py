@@ -344,7 +344,7 @@ class Face:
         raise Refusal(503, _WEB)
 
     def _no_target(self, target: object) -> str | None:
-        """What the scheduler says of a queue that takes no applications; None for other reasons."""
+        """Return the scheduler's message about a queue that takes no applications; None for other reasons."""
         if not self.cluster.sim.served.explains_moves or not isinstance(target, str) or self.cluster.is_leaf(target):
             return None
         return f"Target queue {target} not found or is not a leaf queue."

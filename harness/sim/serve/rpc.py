@@ -123,7 +123,7 @@ class _Connection(socketserver.BaseRequestHandler):
             try:
                 answer = known[name](body[at : at + size])
             except (ValueError, KeyError) as error:
-                # As Hadoop answers with any exception of a method.
+                # Hadoop, too, returns every exception of a method to the client.
                 raise JavaError("java.lang.RuntimeException", f"{type(error).__name__}: {error}") from error
             header = rpc.field(1, call) + rpc.field(2, _SUCCESS) + rpc.field(3, _VERSION)
             self._send(header + self._trailer(client), answer)

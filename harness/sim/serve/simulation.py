@@ -121,7 +121,7 @@ class LiveSimulation(Simulation):
         return int(self.world.g["now"][0])
 
     def _add_job(self, job: JobSpec) -> int:
-        # Not before the feed has accepted the job: a refused job has no row.
+        # The feed calls this only for accepted jobs, so that a refused job has no row.
         row = super()._add_job(job)
         self._specs[row] = job
         return row
@@ -129,7 +129,7 @@ class LiveSimulation(Simulation):
     # --- time ---
 
     def advance(self, to_ms: int) -> None:
-        """Advance everything to `to_ms`; no-op if that is past."""
+        """Advance the simulation to the virtual time `to_ms`; do nothing if that time has passed."""
         while self.now_ms < to_ms:
             self._step(min(to_ms, self.now_ms + _STEP_MS))
             self._note_applications()
@@ -172,7 +172,7 @@ class LiveSimulation(Simulation):
         following = int(self.scheduler.S.g["next_app_id"][0])
         unseen = [r for r in self._ended_rows if not self._known[int(r["row"])]]
         if unseen:
-            # They arrived and ended since the last call: they get the numbers that are not taken, in order.
+            # Applications that arrived and ended since the last call get the free numbers, in order.
             numbers = range(self._next_number, following)
             free = [n for n in numbers if n not in self.applications and n not in self._reserved]
             unseen.sort(key=lambda r: (int(r["submit_ms"]), int(r["row"])))

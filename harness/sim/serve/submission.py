@@ -125,7 +125,10 @@ def _tags(value: Any) -> tuple[str, ...]:
 def job_of(
     body: Mapping[str, Any], *, identity: str, user: str, smallest: Resource
 ) -> tuple[JobSpec, Callable[[Application], None]]:
-    """Return a job, and what completes the RM's application. Raises InputError for an invalid submission."""
+    """Return a job, and a function that sets the remaining fields of its `Application`.
+
+    Raises InputError for an invalid submission.
+    """
     container = body.get("am-container-spec")
     spec = container if isinstance(container, dict) else {}
     size = body.get("resource")

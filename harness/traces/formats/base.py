@@ -344,7 +344,7 @@ class Collector:
                 self._drop(name, f"ended more than {LONGEST_S:g} s after the first submission")
 
     def _in_leaves(self) -> None:
-        """A queue has either jobs or child queues: if it has both, the part with fewer jobs is left out."""
+        """Leave out jobs of queues that have both jobs and child queues: those of the part with fewer jobs."""
         below: Counter[str] = Counter()
         own: dict[str, list[str]] = {}
         for name, job in self.jobs.items():
@@ -434,7 +434,7 @@ def timed_job(
 
 
 def milliseconds(value: object) -> int | None:
-    """A time since 1970 in milliseconds, or None for what is none (absent, -1, not a number)."""
+    """Return a time in milliseconds since 1970; None if the value is missing, -1 or not a number."""
     if isinstance(value, bool):
         return None
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
@@ -445,7 +445,7 @@ def milliseconds(value: object) -> int | None:
 
 
 def text_of(value: object) -> str | None:
-    """A text, which Avro's JSON may wrap in its type; None for what is none."""
+    """Return a text, which Avro's JSON may wrap in its type; None if the value is no text or is empty."""
     if isinstance(value, Mapping):
         value = value.get("string")
     return value if isinstance(value, str) and value.strip() else None

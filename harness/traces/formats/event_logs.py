@@ -20,7 +20,7 @@ from harness.base.errors import InputError
 from harness.base.files import open_whole
 from harness.traces.formats.compressed import codec_of, read_part, unpacked
 
-#: How a log begins that one of Java's own formats packs.
+#: The first bytes of a log in the formats of lz4-java and of snappy-java.
 LZ4, SNAPPY = b"LZ4Block", b"\x82SNAPPY\x00"
 #: Spark's lzf codec (compress-lzf), which no maintained Python library supports.
 LZF = b"ZV"
