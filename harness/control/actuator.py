@@ -430,7 +430,7 @@ class BaseActuator(ABC):
 
     @abstractmethod
     def _by_hand(self, share: object) -> bool:
-        """Whether a person may have written this share; a computed share has more digits."""
+        """Return whether a person may have written this share; a computed share has more digits."""
 
     @abstractmethod
     def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:
@@ -728,7 +728,7 @@ class BaseActuator(ABC):
 
     @abstractmethod
     def _limit_by_hand(self, attribute: str, value: object) -> bool:
-        """Whether a person may have written this value of an attribute other than the share."""
+        """Return whether a person may have written this value of an attribute other than the share."""
 
     def unknown_shares(self) -> list[str]:
         """Describe queues whose share was unknown when first read and looks computed."""

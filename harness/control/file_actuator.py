@@ -540,7 +540,7 @@ class FileActuator(BaseActuator):
 
 
 def _sum_to_level(new: Sequence[float], others: Sequence[float]) -> bool:
-    """Whether some ``new`` weights of siblings sum to `LEVEL_SUM`, alone or with some of the ``others``."""
+    """Return whether some ``new`` weights of siblings sum to `LEVEL_SUM`, alone or with some of the ``others``."""
     if len(new) + len(others) > _FEW:
         return False
     # Upper limit of the effect of rounding to the grid, and of raising to the smallest weight, on the sum.

@@ -35,7 +35,7 @@ class ClusterFacts:
     hosts: frozenset[str] = frozenset()
 
     def document(self) -> dict[str, Any]:
-        """Return the form in which a ledger stores it."""
+        """Return the identity as the JSON object that a ledger stores."""
         return {"name": self.name, "hosts": sorted(self.hosts)}
 
     @classmethod

@@ -255,7 +255,10 @@ class Actuator(Entitlements, Protocol[ClientIn]):
         """
 
     def write_groups(self, prepared: Prepared, still: Callable[[], None]) -> dict[str, str]:
-        """Write one sibling group at a time after the whole was refused; return refused group's parent -> reason."""
+        """Write one group of siblings at a time after the whole document was refused.
+
+        Returns the parent of each refused group -> the reason.
+        """
 
     def touch(self) -> None:
         """Rewrite the configuration unchanged, for a cluster that polls and may have missed the last write."""

@@ -296,14 +296,14 @@ class Lease:
             self.standby.clear()
 
     def has_successor(self) -> bool:
-        """Whether this process has seen a standby renew its sign of life within the lease's duration."""
+        """Return whether this process has seen a standby renew its sign of life within the lease's duration."""
         now = self._clock()
         self._watch(now)
         moved_s = self._sign[1] if self._sign is not None else None
         return moved_s is not None and now - moved_s <= self.lease_s
 
     def taken(self) -> bool:
-        """Whether another controller holds the lease now; False if it cannot be read."""
+        """Return whether another controller holds the lease now; False if it cannot be read."""
         try:
             return self._read()[1].get("owner", "") not in ("", self.owner)
         except YarnfairError:

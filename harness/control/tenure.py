@@ -241,7 +241,7 @@ class Tenure(Generic[ClientT]):
         self._words_lost = lease.words_lost and not (held and self.holds)
 
     def _blind(self, lease: Lease) -> bool:
-        """Whether nothing could be read or written for so long that a standby should take over."""
+        """Return whether nothing could be read or written for so long that a standby should take over."""
         return time.monotonic() - self._good_s > lease.lease_s * RENEW_PART
 
     def _look_beside(self) -> None:

@@ -109,7 +109,7 @@ def remember_written(written: dict[str, list[Any]], path: str, shares: list[Any]
 
 
 def is_round(weight: object) -> bool:
-    """Whether a person may have written this weight: it has at most three significant digits."""
+    """Return whether a person may have written this weight: it has at most three significant digits."""
     return not isinstance(weight, float) or float(f"{weight:.3g}") == weight
 
 

@@ -384,7 +384,7 @@ class Rival:
 
 
 def by_priority(view: View, row: QueueRow) -> bool:
-    """Whether the Capacity Scheduler also compares priorities among a queue and its siblings."""
+    """Return whether the Capacity Scheduler also compares priorities among a queue and its siblings."""
     return row.parent is not None and view.queues[row.parent].ordering == "priority-utilization"
 
 

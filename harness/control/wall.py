@@ -565,7 +565,7 @@ class Controller(Tenure[ClientT]):
         return following
 
     def _waits(self) -> bool:
-        """Whether the next attempt after a refusal is not due yet; if so, the alarm is repeated."""
+        """Return whether the next attempt after a refusal is not due yet; if so, the alarm is repeated."""
         if self._refused is None:
             return False
         refused = self._refused

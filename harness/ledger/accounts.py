@@ -285,13 +285,13 @@ class RmAccounts:
         return not self.is_since_last_look(look.age_s, now_s)
 
     def is_since_last_look(self, age_s: float, now_s: float) -> bool:
-        """Whether something of this age may have begun since the last poll."""
+        """Return whether something of this age may have begun since the last poll."""
         if self._shown_s is None:
             return True
         return age_s <= now_s - self._shown_s + (LIST_SLACK_S if self._looked_again else RESUMED_SLACK_S)
 
     def _too_much(self, look: AppObservation, memory: int, vcores: int, seconds: float) -> bool:
-        """Whether an application cannot have used this much in ``seconds``; the reason is added to `refused`."""
+        """Return whether an application cannot have used this much in ``seconds``; the reason is added to `refused`."""
         why = too_much(memory, vcores, seconds, self._possible)
         if why:
             self.refused[look.app] = why
@@ -421,7 +421,7 @@ class RmAccounts:
         account.moved_s, account.fallen_s = now_s, None
 
     def _may_have_grown(self, account: AppAccount, now_s: float) -> bool:
-        """Whether an application may have got and lost containers between the last poll and this one.
+        """Return whether an application may have got and lost containers between the last poll and this one.
 
         True if the last poll was long ago and the nodes had had time to register again before it. A node that had not
         registered may still report containers with all their usage (`_beyond_late_nodes`).

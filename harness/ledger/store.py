@@ -347,7 +347,7 @@ def copy_ledger(source: Path, target: Path) -> None:
 
 
 def is_in_use(path: Path) -> bool:
-    """Whether a controller is using a ledger, as far as its lock can be read."""
+    """Return whether a controller is using a ledger, as far as its lock can be read."""
     try:
         handle = os.open(_lock_file(path), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -432,7 +432,7 @@ def _errors(path: Path, *, keeps: bool = False) -> Iterator[None]:
 
 
 def _disk_fails(error: Exception) -> bool:
-    """Whether the ledger's disk is full or broken, while the ledger itself is intact."""
+    """Return whether the ledger's disk is full or broken, while the ledger itself is intact."""
     # The lowest byte of SQLite's extended codes is the basic code.
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     full = code in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
@@ -440,14 +440,14 @@ def _disk_fails(error: Exception) -> bool:
 
 
 def _not_allowed(error: Exception) -> bool:
-    """Whether a file is not writable, because its disk is read-only or it is another user's."""
+    """Return whether a file is not writable, because its disk is read-only or it is another user's."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     refused = code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM)
     return refused or getattr(error, "errno", None) in (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def _read_only(error: Exception) -> bool:
-    """Whether a ledger that could be opened is not writable."""
+    """Return whether a ledger that could be opened is not writable."""
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_READONLY
 
 

@@ -1,4 +1,4 @@
-"""``fair``, ``capacity``: the memoryless fairness of Hadoop's Fair and Capacity Scheduler, by entitlement."""
+"""The policies ``fair`` and ``capacity``: the memoryless fairness of Hadoop's schedulers, by entitlement."""
 
 from __future__ import annotations
 

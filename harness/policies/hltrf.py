@@ -52,7 +52,7 @@ class Hltrf(LongTermPolicy):
         return float(t_wait)
 
     def lifts_weights(self) -> bool:
-        """Whether a starved leaf is served by raising the weights on its path."""
+        """Return whether a starved leaf is served by raising the weights on its path."""
         return self.settings.lift == "weight"
 
     def _min_shares(

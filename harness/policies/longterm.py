@@ -147,18 +147,18 @@ class LongTermPolicy(Policy):
 
     @abstractmethod
     def affinity(self) -> float:
-        """The affinity: 0 fills all leaves together, 1 fills level by level."""
+        """Return the affinity: 0 means that all leaves are filled together, 1 that the tree is filled by level."""
 
     def t_wait_s(self, snapshot: Snapshot) -> float | None:
-        """T_wait in seconds; None: no leaf counts as starved."""
+        """Return T_wait in seconds; None if no leaf ever counts as starved."""
         return None
 
     def lifts_weights(self) -> bool:
-        """Whether a starved leaf is served by raising the weights on its path."""
+        """Return whether a starved leaf is served by raising the weights on its path."""
         return True
 
     def dues_are_flat(self) -> bool:
-        """Whether the leaves' dues are computed from their own weights, regardless of the tree."""
+        """Return whether the leaves' dues are computed from their own weights, regardless of the tree."""
         return self.ignores_tree and self.settings.shares == "leaves"
 
     def check_outside(self) -> None:

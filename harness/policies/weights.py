@@ -408,7 +408,7 @@ def lift(
                 if q not in lifted:
                     weights[q] = grid_weight(weights[q] / excess)
         for q, weight in wanted.items():
-            # Round upwards, so that the queue still comes first. The weight is never below the filling's result.
+            # Round upwards, so that the queue still comes first. Never fall below the weight from the water filling.
             weights[q] = max(weights[q], min(grid_weight(weight * (1 + 1 / _SCALE)), GRID_MAX))
 
 

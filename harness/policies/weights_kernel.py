@@ -61,7 +61,7 @@ def _sort(N, T, order, key, tie, n):
 
 @njit(**_OPTIONS)
 def _water_fill(N, T, row, at, n, capacity, horizon):
-    """`filling.water_fill` of the n queues in row ``row`` of N from position ``at``; the x are stored in T."""
+    """Apply `filling.water_fill` to the n queues in row ``row`` of N from position ``at``; store the x in T."""
     if n == 1:
         T[_X, N[row, at]] = capacity
         return
@@ -91,7 +91,7 @@ def _water_fill(N, T, row, at, n, capacity, horizon):
 
 @njit(**_OPTIONS)
 def _satisfied(N, T, n, amount, horizon):
-    """`filling.satisfied` of the queues in row _SHORT."""
+    """Apply `filling.satisfied` to the queues in row _SHORT."""
     for k in range(n):
         q = N[_SHORT, k]
         T[_A, k] = T[USED, q] / T[ENTITLEMENT, q]
@@ -161,7 +161,7 @@ def _ratios(N, T, row, at, n, m, room, horizon):
 
 @njit(**_OPTIONS)
 def _fill(N, T, row, at, n, room, horizon):
-    """`weights.fill`: store x of the competing queues and the ratio of the others; return the sum of x."""
+    """Compute `weights.fill`: store x of the competing queues and the ratio of the others; return the sum of x."""
     idle = 0.0
     m = 0
     for k in range(n):
@@ -226,7 +226,7 @@ def _sum_up(N, T, row, total, n):
 
 @njit(**_OPTIONS)
 def _flat(N, T, n, capacity, horizon):
-    """`weights.flat_shares`; return whether a parent has the share 0, so that the fractions below it are NaN."""
+    """Compute `weights.flat_shares`; return whether a parent's share is 0, so that the fractions below it are NaN."""
     leaves = N[LEAF, n]
     total = _fill(N, T, LEAF, 0, leaves, capacity, horizon)
     for q in range(n):
@@ -258,7 +258,7 @@ def _flat(N, T, n, capacity, horizon):
 
 @njit(**_OPTIONS)
 def _levels(N, T, n, capacity, horizon):
-    """`weights.level_shares`."""
+    """Compute `weights.level_shares`, the shares of all queues level by level."""
     for q in range(n):
         T[LEVELS, q], T[_FILLED, q] = 1.0, capacity
     for k in range(N[ABOVE, n]):
@@ -290,7 +290,7 @@ def _levels(N, T, n, capacity, horizon):
 
 @njit(**_OPTIONS)
 def parts_of_tree(N, T, capacity, horizon, affinity):
-    """`weights.long_term_shares`: fill the row LEVELS of the reals."""
+    """Compute `weights.long_term_shares` and store them in the row LEVELS of the reals."""
     n = N.shape[1] - 1
     flat_only = False
     if affinity < 1:

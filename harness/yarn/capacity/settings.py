@@ -71,22 +71,22 @@ class Settings:
         return None if text is None else trim(text)
 
     def integer(self, key: str, default: int) -> int:
-        """``Configuration.getInt``."""
+        """Return a property as an int, as ``Configuration.getInt`` reads it."""
         text = self.trimmed(key)
         return default if text is None else integer_of(text, parse_int)
 
     def long(self, key: str, default: int) -> int:
-        """``Configuration.getLong``."""
+        """Return a property as a long, as ``Configuration.getLong`` reads it."""
         text = self.trimmed(key)
         return default if text is None else integer_of(text, parse_long)
 
     def real(self, key: str, default: float) -> float:
-        """``Configuration.getFloat``."""
+        """Return a property as a float, as ``Configuration.getFloat`` reads it."""
         text = self.trimmed(key)
         return default if text is None else parse_float(text)
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """``Configuration.getBoolean``: any text other than true and false gives the default."""
+        """Return a property as a Boolean (``Configuration.getBoolean``); the default unless it is true or false."""
         if self.raw(key) is None:  # the usual case, kept fast
             return default
         try:
@@ -95,7 +95,7 @@ class Settings:
             return default
 
     def names(self, key: str) -> list[str]:
-        """``Configuration.getStrings``, each name trimmed: parts between commas, without empty parts."""
+        """Return the non-empty parts between commas (``Configuration.getStrings``), each of them trimmed."""
         try:
             text = self.get(key) or ""
         except ValueError:
@@ -103,7 +103,7 @@ class Settings:
         return [trim(part) for part in text.split(",") if part]
 
     def strings(self, key: str) -> list[str]:
-        """``Configuration.getTrimmedStrings``: trimmed parts between commas, without empty ones at the end."""
+        """Return the trimmed parts between commas, without empty ones at the end (``getTrimmedStrings``)."""
         try:
             text = trim(self.get(key) or "")
         except ValueError:
@@ -114,12 +114,12 @@ class Settings:
         return parts
 
     def double(self, key: str, default: float) -> float:
-        """``Configuration.getDouble``."""
+        """Return a property as a double, as ``Configuration.getDouble`` reads it."""
         text = self.trimmed(key)
         return default if text is None else parse_double(text)
 
     def collection(self, key: str) -> list[str]:
-        """``Configuration.getTrimmedStringCollection``: distinct trimmed parts between commas, without empty ones."""
+        """Return the distinct, trimmed, non-empty parts between commas (``getTrimmedStringCollection``)."""
         text = self.get(key) or ""
         return [part for part in dict.fromkeys(trim(part) for part in re.split(r"\s*[,\n]\s*", trim(text))) if part]
 

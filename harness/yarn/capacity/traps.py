@@ -425,7 +425,7 @@ def _is_on(values: Mapping[str, str], site: Mapping[str, str], name: str, defaul
 
 
 def _text(values: Mapping[str, str], name: str, beside: Mapping[str, str] | None = None) -> str | None:
-    """``Configuration.get``: replace references (``${name}``) by the properties in ``values`` or ``beside``."""
+    """Return a property with references (``${name}``) replaced from ``values`` or ``beside``, as Hadoop does."""
     text = values.get(name)
     if text is None or "${" not in text:
         return text
@@ -446,13 +446,13 @@ def _read(text: str | None, default: float, parse: Callable[[str], float]) -> fl
 
 
 def _double(text: str) -> float:
-    """``Configuration.getDouble``; NaN, for which every comparison is false, becomes 0."""
+    """Parse a number as ``Configuration.getDouble`` does; NaN, for which every comparison is false, becomes 0."""
     found = parse_double(text)
     return 0.0 if math.isnan(found) else found
 
 
 def _long(text: str) -> int:
-    """``Configuration.getInt`` and ``getLong``, including hexadecimal digits."""
+    """Parse an integer, possibly hexadecimal, as ``Configuration.getInt`` and ``getLong`` do."""
     return integer_of(text, parse_long)
 
 

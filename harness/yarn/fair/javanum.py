@@ -21,12 +21,12 @@ _BELOW_OR_AT_SPACE = "".join(map(chr, range(0x21)))
 
 
 def trim(text: str) -> str:
-    """``String.trim``: without leading and trailing characters up to U+0020."""
+    """Remove leading and trailing characters up to U+0020, as ``String.trim`` does."""
     return text.strip(_BELOW_OR_AT_SPACE)
 
 
 def parse_boolean(text: str, default: bool) -> bool:
-    """``Configuration.getBoolean`` of a trimmed text.
+    """Parse a trimmed text as ``Configuration.getBoolean`` does.
 
     The words true and false may be in upper or lower case; any other text gives the default.
     """
@@ -34,7 +34,7 @@ def parse_boolean(text: str, default: bool) -> bool:
 
 
 def split(text: str, separator: str) -> list[str]:
-    """``String.split`` at a plain separator: trailing empty parts are dropped, a text without it is one part."""
+    """Split at a plain separator as ``String.split`` does: without trailing empty parts."""
     if separator not in text:
         return [text]
     parts = text.split(separator)
@@ -50,7 +50,7 @@ def float32(value: float) -> float:
 
 @lru_cache(4096)
 def parse_double(text: str) -> float:
-    """``Double.parseDouble``."""
+    """Parse a double as ``Double.parseDouble`` does."""
     text = trim(text)
     unsigned = text.lstrip("+-") if text[:1] in ("+", "-") else text
     if unsigned in ("NaN", "Infinity") and len(text) - len(unsigned) <= 1:
@@ -81,7 +81,7 @@ def _long_digits(text: str) -> int:
 
 
 def parse_float(text: str) -> float:
-    """``Float.parseFloat``: round to float32 once, not through a double."""
+    """Parse a float as ``Float.parseFloat`` does: round to float32 once, not through a double."""
     value = parse_double(text)
     nearest = float32(value)
     if not math.isfinite(value) or value == nearest or not _DECIMAL.fullmatch(trim(text)):
@@ -137,12 +137,12 @@ def _nearest_of_text(text: str, value: float, nearest: float) -> float:
 
 
 def parse_int(text: str) -> int:
-    """``Integer.parseInt``."""
+    """Parse an int as ``Integer.parseInt`` does."""
     return _parse_integer(text, JAVA_INT_MAX)
 
 
 def parse_long(text: str) -> int:
-    """``Long.parseLong``."""
+    """Parse a long as ``Long.parseLong`` does."""
     return _parse_integer(text, JAVA_LONG_MAX)
 
 
@@ -167,7 +167,7 @@ def wrap_int(value: int) -> int:
 
 
 def string_hash(text: str) -> int:
-    """``String.hashCode``: over UTF-16 units, 32 bits, signed."""
+    """Return ``String.hashCode``, a signed 32-bit number that is computed from the UTF-16 units."""
     result = 0
     units = text.encode("utf-16-le", "surrogatepass")
     for index in range(0, len(units), 2):

@@ -49,7 +49,7 @@ _INHERITED = {
 
 
 def is_child_policy_allowed(parent: QueuePolicy, child: QueuePolicy) -> bool:
-    """SchedulingPolicy.isChildPolicyAllowed: no drf below fair, nothing below fifo."""
+    """Return whether a parent's policy allows a child's: no drf below fair, and no child below fifo."""
     return parent == "drf" or (parent == "fair" and child != "drf")
 
 
@@ -193,7 +193,7 @@ class QueueManager:
     # ---- QueueManager's steps
 
     def _set_policies(self, node: _Node) -> bool:
-        """FSQueue.verifyAndSetPolicyFromConf: stop at the first mismatch; policies set before it are kept."""
+        """Set the queues' policies up to the first mismatch (FSQueue.verifyAndSetPolicyFromConf); keep earlier ones."""
         policy = self.allocations.scheduling_policy(node.path)
         for child in node.children:
             if not is_child_policy_allowed(policy, self.allocations.scheduling_policy(child.path)):
@@ -238,7 +238,7 @@ class QueueManager:
             node.parent.children = [child for child in node.parent.children if child is not node]
 
     def _get(self, name: str, leaf: bool) -> _Node | None:
-        """QueueManager.getQueue with create: return the queue, creating it with its ancestors if needed."""
+        """Return a queue, creating it and its ancestors if needed (QueueManager.getQueue with create)."""
         path = ensure_root_prefix(name)
         if path in self._nodes:
             return self._nodes[path]
