@@ -51,7 +51,7 @@ def _user_am_limit(s: S, k: int) -> tuple[int, int]:
 
 @kernel
 def activate(s: S, k: int, now: int) -> None:
-    """AbstractLeafQueue.activateApplications.
+    """Activate a leaf's waiting applications within its AM limits (AbstractLeafQueue.activateApplications).
 
     The user limit is computed once, for the first application that needs it.
     """

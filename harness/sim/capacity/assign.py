@@ -250,7 +250,7 @@ def _ask_apps(s: S, k: int, ni: int, full: bool, lim_mb: int, lim_vcores: int) -
 
 @kernel
 def _may_enter(s: S, k: int, limit_mb: int, limit_vcores: int) -> bool:
-    """AbstractCSQueue.canAssignToThisQueue for a parent."""
+    """Return whether a parent queue may get more (AbstractCSQueue.canAssignToThisQueue)."""
     q = s.q[k]
     mb, vcores = smaller(s, q.effmax_mb, q.effmax_vcores, limit_mb, limit_vcores)
     if compare(s, q.used_mb, q.used_vcores, mb, vcores) < 0:

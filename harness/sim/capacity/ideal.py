@@ -97,7 +97,7 @@ def look_at_queues(s: S) -> None:
 
 @kernel
 def guaranteed(s: S, k: int) -> tuple[int, int]:
-    """TempQueuePerPartition.getGuaranteed."""
+    """Return a queue's guaranteed resources, MiB and vcores (TempQueuePerPartition.getGuaranteed)."""
     g, q = s.g[0], s.q[k]
     if q.eff_mb != 0 or q.eff_vcores != 0:
         return q.eff_mb, q.eff_vcores
@@ -106,7 +106,7 @@ def guaranteed(s: S, k: int) -> tuple[int, int]:
 
 @kernel
 def _most(s: S, k: int) -> tuple[int, int]:
-    """TempQueuePerPartition.getMax."""
+    """Return a queue's maximum resources, MiB and vcores (TempQueuePerPartition.getMax)."""
     g, q = s.g[0], s.q[k]
     if q.effmax_mb != 0 or q.effmax_vcores != 0:
         return q.effmax_mb, q.effmax_vcores
@@ -231,7 +231,7 @@ def _way(own_0: bool, sum_0: bool, has_abs: bool, way: int) -> int:
 
 @kernel
 def _normalise(s: S, at: int, n: int, evenly: bool) -> None:
-    """AbstractPreemptableResourceCalculator.resetCapacity of the queues in the heap."""
+    """Normalise the guarantees of the queues in the heap (AbstractPreemptableResourceCalculator.resetCapacity)."""
     w = s.pw
     mb, vcores, parts = 0, 0, _F0
     for k in range(at, at + n):
@@ -356,7 +356,10 @@ def _distribute(
 
 @kernel
 def _share_out(s: S, k: int, reserved: bool, balance: bool) -> None:
-    """PreemptableResourceCalculator.computeIdealResourceDistribution among a parent's children."""
+    """Divide a parent's ideal resources among its children, and set the children's excess.
+
+    Follows PreemptableResourceCalculator.computeIdealResourceDistribution.
+    """
     g, q = s.g[0], s.q[k]
     total_mb, total_vcores = s.p[k].ideal_mb, s.p[k].ideal_vcores
     mb, vcores = _distribute(s, k, total_mb, total_vcores, True, reserved, balance)
@@ -381,7 +384,7 @@ def _share_out(s: S, k: int, reserved: bool, balance: bool) -> None:
 
 @kernel
 def _set_excess(s: S, k: int, by: Any, total_mb: int, total_vcores: int) -> None:
-    """TempQueuePerPartition.assignPreemption."""
+    """Set a queue's excess: the part ``by`` of its preemptable usage (TempQueuePerPartition.assignPreemption)."""
     q, p = s.q[k], s.p[k]
     mb, vcores = guaranteed(s, k)
     all_mb, all_vcores = q.used_mb + p.pending_mb, q.used_vcores + p.pending_vcores

@@ -53,7 +53,7 @@ def _count(s: S, i: int, by: int) -> None:
 
 @kernel
 def _enter(s: S, i: int, now: int) -> None:
-    """AbstractLeafQueue.addApplicationAttempt for a runnable application."""
+    """Add a runnable application to its leaf (AbstractLeafQueue.addApplicationAttempt)."""
     g, x = s.g[0], s.a[i]
     x.n_runnable += 1
     s.q[x.q].n_runnable += 1

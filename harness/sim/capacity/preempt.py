@@ -380,8 +380,9 @@ def _from_leaves(s: S, n: int) -> int:
 
 @kernel
 def _deduct(s: S, n: int) -> bool:
-    """CapacitySchedulerPreemptionUtils.deductPreemptableResourcesBasedSelectedCandidates.
+    """Subtract the n chosen containers from the amounts that are still to be preempted from their leaves.
 
+    Follows CapacitySchedulerPreemptionUtils.deductPreemptableResourcesBasedSelectedCandidates.
     Returns False where Hadoop throws: containers know their queue by its short name, which several queues may share.
     """
     g, w = s.g[0], s.pw
@@ -413,8 +414,9 @@ def _deduct(s: S, n: int) -> bool:
 
 @kernel
 def _room_for(s: S, ni: int, n: int, really: bool) -> tuple[bool, float, int]:
-    """ReservedContainerCandidatesSelector.getPreemptionCandidatesOnNode.
+    """Choose containers to preempt for a node's reservation.
 
+    Follows ReservedContainerCandidatesSelector.getPreemptionCandidatesOnNode.
     Returns whether the node's reservation could be served, the cost of that, and the new number of choices (`really`).
     """
     g, node, w = s.g[0], s.n[ni], s.pw

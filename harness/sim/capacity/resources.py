@@ -32,7 +32,7 @@ def div32(a: Any, b: Any) -> Any:
 
 @kernel
 def compare_in(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, to_mb: int, to_vcores: int) -> int:
-    """ResourceCalculator.compare within a cluster of the given size: 1, 0 or -1."""
+    """Compare two resources in a cluster of the given size (ResourceCalculator.compare): return 1, 0 or -1."""
     if s.g[0].drf == 0:
         return 1 if mb > to_mb else (-1 if mb < to_mb else 0)
     return dominant_compare(total_mb, total_vcores, mb, vcores, to_mb, to_vcores)
@@ -40,14 +40,14 @@ def compare_in(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, to_
 
 @kernel
 def compare(s: S, mb: int, vcores: int, to_mb: int, to_vcores: int) -> int:
-    """ResourceCalculator.compare within the scheduler's present cluster."""
+    """Compare two resources in the scheduler's present cluster (ResourceCalculator.compare): return 1, 0 or -1."""
     g = s.g[0]
     return compare_in(s, g.cluster_mb, g.cluster_vcores, mb, vcores, to_mb, to_vcores)
 
 
 @kernel
 def smaller(s: S, mb: int, vcores: int, other_mb: int, other_vcores: int) -> tuple[int, int]:
-    """Resources.min; returns the first if both are equal."""
+    """Return the smaller of two resources, the first if both are equal (Resources.min)."""
     if compare(s, mb, vcores, other_mb, other_vcores) <= 0:
         return mb, vcores
     return other_mb, other_vcores
@@ -55,7 +55,7 @@ def smaller(s: S, mb: int, vcores: int, other_mb: int, other_vcores: int) -> tup
 
 @kernel
 def fits(s: S, mb: int, vcores: int, into_mb: int, into_vcores: int) -> bool:
-    """Resources.fitsIn."""
+    """Return whether a resource fits into another one (Resources.fitsIn)."""
     return mb <= into_mb and (s.g[0].drf == 0 or vcores <= into_vcores)
 
 
@@ -82,7 +82,7 @@ def _ratio1(a: int, b: int) -> Any:
 
 @kernel
 def ratio(s: S, mb: int, vcores: int, of_mb: int, of_vcores: int) -> Any:
-    """ResourceCalculator.ratio, float32."""
+    """Return the ratio of two resources as float32 (ResourceCalculator.ratio)."""
     first = _ratio1(mb, of_mb)
     if s.g[0].drf == 0:
         return first
@@ -91,7 +91,7 @@ def ratio(s: S, mb: int, vcores: int, of_mb: int, of_vcores: int) -> Any:
 
 @kernel
 def divide(s: S, total_mb: int, total_vcores: int, mb: int, vcores: int, by_mb: int, by_vcores: int) -> Any:
-    """ResourceCalculator.divide within a cluster of the given size, float32."""
+    """Divide two resources in a cluster of the given size, as float32 (ResourceCalculator.divide)."""
     if s.g[0].drf == 0:
         return _ratio1(mb, by_mb)
     x = top_share(mb, vcores, total_mb, total_vcores)
@@ -141,7 +141,7 @@ def round_down(s: S, mb: int, vcores: int) -> tuple[int, int]:
 
 @kernel
 def times_up(s: S, mb: int, vcores: int, by: Any) -> tuple[int, int]:
-    """ResourceCalculator.multiplyAndNormalizeUp."""
+    """Multiply by a factor and round up to multiples of the minimum (ResourceCalculator.multiplyAndNormalizeUp)."""
     g = s.g[0]
     factor = np.float64(by)
     if g.drf == 0:
@@ -154,7 +154,7 @@ def times_up(s: S, mb: int, vcores: int, by: Any) -> tuple[int, int]:
 
 @kernel
 def times(mb: int, vcores: int, by: Any) -> tuple[int, int]:
-    """Resources.multiply: multiply each resource by a double and truncate toward 0."""
+    """Multiply each resource by a double and truncate toward 0 (Resources.multiply)."""
     return to_long(mb * np.float64(by)), to_long(vcores * np.float64(by))
 
 
@@ -167,7 +167,7 @@ def _ceil32(x: int, by: Any) -> int:
 
 @kernel
 def divide_up(s: S, mb: int, vcores: int, by: Any) -> tuple[int, int]:
-    """ResourceCalculator.divideAndCeil by a float32; by 0 gives 0."""
+    """Divide by a float32 and round up (ResourceCalculator.divideAndCeil); a division by 0 gives 0."""
     if s.g[0].drf == 0:
         return _one(_ceil32(mb, by))
     return _ceil32(mb, by), _ceil32(vcores, by)
@@ -175,7 +175,7 @@ def divide_up(s: S, mb: int, vcores: int, by: Any) -> tuple[int, int]:
 
 @kernel
 def hundredth_up(s: S, mb: int, vcores: int) -> tuple[int, int]:
-    """ResourceCalculator.divideAndCeil by 100."""
+    """Divide by 100 and round up (ResourceCalculator.divideAndCeil)."""
     mb, vcores = _toward_zero(mb + 99, 100), _toward_zero(vcores + 99, 100)
     return _one(mb) if s.g[0].drf == 0 else (mb, vcores)
 

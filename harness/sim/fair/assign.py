@@ -36,9 +36,9 @@ NOTHING, TAKEN, HELD = 0, 1, 2
 
 @kernel
 def _fulfil_preempted(s: S, i: int, ni: int, mb: int, vcores: int) -> None:
-    """FSSchedulerNode.allocateContainer.
+    """Reduce the resources preempted on this node for an application by its new container.
 
-    Reduce what was preempted on this node for this application by its new container.
+    Follows FSSchedulerNode.allocateContainer.
     """
     p = find_preempted(s, ni, i)
     if p < 0:
@@ -55,7 +55,7 @@ def _fulfil_preempted(s: S, i: int, ni: int, mb: int, vcores: int) -> None:
 
 @kernel
 def _allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> None:
-    """FSAppAttempt.allocate: a container for application i's ask r on a node where it fits."""
+    """Allocate a container for application i's ask r on a node where it fits (FSAppAttempt.allocate)."""
     g, x, node = s.g[0], s.a[i], s.n[ni]
     mb, vcores, cid = s.r[r].mb, s.r[r].vcores, x.cid + 1
     if reserved:
@@ -101,7 +101,7 @@ def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
 
 @kernel
 def _usable(s: S, i: int, r: int, ni: int) -> bool:
-    """FSAppAttempt.hasContainerForNode."""
+    """Return whether an outstanding ask fits the whole node and the queues' maxima (hasContainerForNode)."""
     ask, node = s.r[r], s.n[ni]
     return (
         ask.count > 0
@@ -154,9 +154,9 @@ def _serve_ltrf(s: S, leaf: int, ni: int, now: int) -> int:
 
 @kernel
 def _serve_leaf(s: S, leaf: int, ni: int, now: int) -> int:
-    """FSLeafQueue.assignContainer.
+    """Try a leaf's applications in the policy's order until one gets a container or reserves the node.
 
-    Try applications in the policy's order until one gets a container or reserves the node.
+    Follows FSLeafQueue.assignContainer.
     """
     q, node = s.q[leaf], s.n[ni]
     if q.n_reservable == 0 and (node.avail_mb < q.ask_min_mb or node.avail_vcores < q.ask_min_vcores):
@@ -309,9 +309,9 @@ def _serve_preempted(s: S, ni: int, now: int) -> int:
 
 @kernel
 def _serve_reserved(s: S, ni: int, now: int) -> int:
-    """FSAppAttempt.assignReservedContainer.
+    """Serve a node's reservation (FSAppAttempt.assignReservedContainer).
 
-    Return -1 if the reservation is invalid, else the number assigned (0, 1).
+    Return -1 if the reservation is invalid, else the number of containers assigned (0 or 1).
     """
     node = s.n[ni]
     i = node.res_app

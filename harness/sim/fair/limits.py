@@ -25,9 +25,9 @@ def within_max(s: S, p: int) -> bool:
 
 @kernel
 def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
-    """FSQueue.fitsInMaxShare.
+    """Return whether the leaf and its ancestors stay within their maxima with this much more.
 
-    Return whether the leaf and its ancestors stay within their maxima with this much more.
+    Follows FSQueue.fitsInMaxShare.
     """
     p = leaf
     while p >= 0:
@@ -57,7 +57,10 @@ def can_run_am(s: S, leaf: int, mb: int, vcores: int) -> bool:
 
 @kernel
 def over_am_share(s: S, i: int) -> bool:
-    """FSAppAttempt.isOverAMShareLimit."""
+    """Return whether the AM share does not admit an application's AM, which is its first ask.
+
+    Also True if that ask is for 0 containers. Follows FSAppAttempt.isOverAMShareLimit.
+    """
     x = s.a[i]
     if x.managed == 0 or x.am_running == 1 or x.req_head < 0:
         return False

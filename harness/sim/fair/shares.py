@@ -132,7 +132,7 @@ def queue_shares(q: np.ndarray, parent: int, vcores: bool, steady: bool) -> None
 
 @kernel
 def steady_shares(s: S) -> None:
-    """FSParentQueue.recomputeSteadyShares from the root.
+    """Recompute the steady shares of all queues below the root (FSParentQueue.recomputeSteadyShares).
 
     The caller that changes nodes sets the root's own steady share.
     """
