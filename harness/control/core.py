@@ -451,7 +451,10 @@ class ControlCore:
         return used
 
     def _due(self, snapshot: Snapshot, ledger: Ledger) -> Any:
-        """(leaves,): integral of min(d_i, S_i) since the last observation, assuming linear change in between."""
+        """Return the integral of min(d_i, S_i) since the last observation for each leaf, as an array (leaves,).
+
+        The change between two observations is assumed to be linear.
+        """
         seconds = snapshot.time_s - ledger.time_s
         resource, capacity = ledger.settings.resource, snapshot.capacity
         claims: dict[str, float] = {}

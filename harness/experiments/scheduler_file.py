@@ -73,13 +73,13 @@ def left_out(data: bytes, *, source: str, conf: Mapping[str, str] | None = None)
 
     Parameters
     ----------
-    data : its content.
-    source : its name in messages.
-    conf : properties of yarn-site.xml that belong to it.
+    data : the content of the file.
+    source : the name of the file in messages.
+    conf : properties of yarn-site.xml that belong to the file.
 
     Raises
     ------
     InputError
-        It is unreadable with and without these settings.
+        The file is unreadable, even without these settings.
     """
     return _kind_of(data).read(data, source, conf or {})[1]

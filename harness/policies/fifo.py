@@ -12,7 +12,7 @@ from harness.policies.weights import RANKS, rank_weight
 
 
 class Fifo(Policy):
-    """Order by arrival; from outside, the nearest that weights allow.
+    """Serve queues in the order of arrival; from outside, in the nearest order that weights can express.
 
     Siblings are ranked by the oldest application with pending requests below them. The weights of consecutive ranks
     differ by a factor of 1,000 (from the fourth rank on, all have the lowest weight). Of two queues with different

@@ -206,7 +206,7 @@ class Joining:
             self._deficits.append(deficits)
 
     def part(self, used: float, entitlement: float) -> float:
-        """Return the joiner's fraction of R."""
+        """Return the fraction of R that a queue with this usage and entitlement gets if it joins."""
         if not 0 < self._horizon_s < math.inf:
             with_it = [*self._used, used], [*self._entitlements, entitlement]
             return water_fill(*with_it, self._capacity, self._horizon_s)[-1] / self._capacity

@@ -1,9 +1,9 @@
 """Orders inside the scheduler that Hadoop lacks: long-term fairness, horizons, arrival; and the exact integrals.
 
-The compiled version of harness.ledger, tested against it. Parts over a horizon come from harness.policies.longterm, at
-each update. The kernels call `refresh_keys` (keys.py) only in the KEYED order modes; the simulator calls `settle` after
-each change of a leaf's allocation or asks. Integrals are exact: at each change they advance with the values since the
-last settlement.
+This is the compiled version of harness.ledger, and tests compare both. Parts over a horizon come from
+harness.policies.longterm, at each update. The kernels call `refresh_keys` (keys.py) only in the KEYED order modes; the
+simulator calls `settle` after each change of a leaf's allocation or asks. Integrals are exact: at each change they
+advance with the values since the last settlement.
 
 Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.7), (5.10)-(5.16).
 """

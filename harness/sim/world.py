@@ -60,8 +60,8 @@ GLOBALS = record(
     "tick_ms",  # not in use
     "pause_after",  # events and heartbeats until the loop returns to Python to tell its progress
     "pause_ms",  # when the loop returns to Python if nothing has started or ended since it last looked
-    "still_ms",  # from one such look to the next
-    "still_events",  # starts and ends of containers at the last such look; -1: there was none
+    "still_ms",  # time from one check for a standstill to the next
+    "still_events",  # starts and ends of containers at the last such check; -1: there was none
     "feed_ms",  # submission of the last job that was read from the input; NEVER: all were read
     "node_hb_ms",  # period of a NodeManager's heartbeats
     "end_hb_ms",  # from a container's end to the heartbeat that its node sends because of it; -1: it sends none
@@ -84,8 +84,8 @@ GLOBALS = record(
     # addresses of the compiled keys and of what they work on (harness.sim.keyed); 0: Python makes the keys
     "keys_at keys_of",
     "record_tasks",  # 1: each attempt of a task is written to ``tasklog``
-    "record_calls calls_n",  # 1: calls of the scheduler are written to ``calls``; how many are there
-    "update_noted_ms",  # the last update that was written there; -1: none
+    "record_calls calls_n",  # 1: calls of the scheduler are written to ``calls``; number of these records
+    "update_noted_ms",  # time of the last update that was written to ``calls``; -1: none
     "failure:d",  # probability that an attempt of a task fails
     "max_attempts",  # failed attempts of one task that make its job fail
     # probability that an attempt is a straggler, and how many times as long it takes then

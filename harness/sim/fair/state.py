@@ -296,7 +296,7 @@ class _Fields(NamedTuple):
     inside: Annotated[np.ndarray, np.int64, 1]  # by view and queue: the number of its children that take part
     tree: Annotated[np.ndarray, np.int64, 1]  # by view: a parent's inner tree nodes, then its children
     due: Annotated[np.ndarray, np.int64, 1]  # until when (exclusive, ms) a tree node and those below it are valid
-    aside: Annotated[np.ndarray, np.int64, 1]  # queue indices, tried in vain by the present choice
+    aside: Annotated[np.ndarray, np.int64, 1]  # indices of queues that were tried without result in the present choice
     win: Annotated[np.ndarray, np.float64, 2]  # by queue: a ring of a sliding window's parts, and the part leaving it
 
 

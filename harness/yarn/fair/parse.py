@@ -1,8 +1,8 @@
 """Parse allocation files like Hadoop 3.4.2: accept and refuse the same files, with the same results.
 
 Mistakes that Hadoop accepts silently (an unknown element, a dropped percentage) are accepted; `validate` reports them.
-Follows
-AllocationFileParser, AllocationFileQueueParser, AllocationFileLoaderService and QueuePlacementPolicy.
+
+Follows AllocationFileParser, AllocationFileQueueParser, AllocationFileLoaderService and QueuePlacementPolicy.
 """
 
 from __future__ import annotations
