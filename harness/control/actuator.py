@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Self
 from harness.base.errors import InputError
 from harness.control.lease import Lease, Memory, lease_of
 from harness.control.newcomers import LATELY, RENAMED, Likeness, Models, leaf, parent
+from harness.control.rivals import Rivals
 from harness.control.values import IsManaged, Nonsense, Values, depart, remember_written
 from harness.model.plan import ResourceName
 from harness.yarn.files import ConfigStore
@@ -96,6 +97,22 @@ def _stays(value: object, own: object) -> str:
     return f"{value}, which a controller wrote; {_kept_as(own)} (to change it, name it in `queues`)"
 
 
+def _like_computed(value: object, own: object) -> str:
+    """Describe a share that another controller may have written; the administrator's own stays in effect."""
+    return (
+        f"{value}, which looks like a share that a controller computed, or was written with such ones; {_kept_as(own)} "
+        "(to change it, write a round share, or name it in `queues`)"
+    )
+
+
+def _of_rival(value: object, own: object) -> str:
+    """Describe a share that was written while another controller writes the same configuration."""
+    return (
+        f"{value}, while another controller writes here; {_kept_as(own)} (stop one of the two; to change it, name it "
+        "in `queues`, or write it again afterwards)"
+    )
+
+
 def _kept_as(own: object) -> str:
     """Describe that the administrator's own value is kept."""
     return "yours stays unset as before" if own is None else f"yours stays {own} as before"
@@ -130,6 +147,8 @@ class BaseActuator(ABC):
     edits: int = field(default=0, init=False)
     #: Whether a lease announces the values that another controller writes.
     leased: bool = field(default=False, init=False)
+    #: Evidence of another controller that no lease announces.
+    rivals: Rivals = field(default_factory=Rivals, init=False)
     #: Reasons why a ResourceManager would refuse the administrator's own document; None: not checked since the last
     #: read.
     _refusals: tuple[str, ...] | None = field(default=None, init=False)
@@ -335,12 +354,27 @@ class BaseActuator(ABC):
         """
         found = []
         older = self._older_groups(stands)
-        taken = set() if words_lost else self._taken(stands)
+        taken, computed = (set[str](), False) if words_lost else self._taken(stands)
+        alone = self.leased or words_lost
+        if not alone:
+            # A share that was taken a moment ago is not managed before the next write.
+            computed |= any(
+                not self._by_hand(stands[path][self.SHARE])
+                for path in self.rivals.lately & stands.keys()
+                if not self.managed.get(path, {}).get(self.SHARE)
+                and stands[path][self.SHARE] != self.baseline[path].get(self.SHARE)
+            )
+            self.rivals.note(computed=computed)
+            found += self._withdraw(stands)
+            taken = set() if self.rivals.seen else taken
+        # Without a lease, another controller writes the shares of all queues at once.
+        not_his = not alone and (computed or self.rivals.seen)
+        writes = any(managed.get(self.SHARE) for managed in self.managed.values())
         for path in sorted(stands):
             present, known = stands[path], self.baseline[path]
             managed = self.managed.get(path, {})
             if not managed.get(self.SHARE):
-                share = present[self.SHARE]
+                share, own = present[self.SHARE], known[self.SHARE]
                 if path.rpartition(".")[0] in older and share in self.written.get(path, []):
                     # A file that was opened while a controller enforced it, and saved after the configuration was
                     # restored.
@@ -348,8 +382,15 @@ class BaseActuator(ABC):
                     self._texts_back(path)
                     found.append(Drift(path, self.SHARE, f"{share}, which a controller wrote"))
                     continue
+                if not_his and share != own:
+                    self.managed.setdefault(path, {})[self.SHARE] = [share]
+                    found.append(Drift(path, self.SHARE, self._not_his(share, own)))
+                    continue
                 # Only the administrator can have written the share: a shadow, a standby or a released controller
-                # follows the file.
+                # follows the file. Beside managed shares and without a lease, the change is reported.
+                if not alone and writes and share != own:
+                    self._take(path, share)
+                    found.append(Drift(path, self.SHARE, str(share), taken=True))
                 known[self.SHARE] = share
             for attribute, values in list(managed.items()):
                 value = present[attribute]
@@ -368,10 +409,7 @@ class BaseActuator(ABC):
                     if value in self.written.get(path, []):
                         text = _stays(value, own)
                     elif not words_lost:
-                        text = (
-                            f"{value}, which looks like a share that a controller computed, or was written with such "
-                            f"ones; {_kept_as(own)} (to change it, write a round share, or name it in `queues`)"
-                        )
+                        text = self._not_his(value, own)
                 # An older copy of the document brings back a limit that a controller wrote. With an older copy of the
                 # ledger, such a limit may be unknown, and only its digits show that it was computed.
                 known_old = value is not None and value in self.written.get(self._written_as(path, attribute), [])
@@ -382,6 +420,8 @@ class BaseActuator(ABC):
                     text = f"{value}, which {_OF_COPY if computed else _WRITTEN}; {_kept_as(known.get(attribute))}"
                 found.append(Drift(path, attribute, text, taken=adopted and not before))
                 if not before and (adopted or not (share or words_lost or old)):
+                    if share:
+                        self._take(path, value)
                     known[attribute] = value
                 values[:] = [value]
                 if adopted:
@@ -389,6 +429,30 @@ class BaseActuator(ABC):
         self._refusals = None
         self.edits += 1
         return found + self._unite(stands)
+
+    def _not_his(self, share: object, own: object) -> str:
+        return _of_rival(share, own) if self.rivals.seen and not self.leased else _like_computed(share, own)
+
+    def _take(self, path: str, share: object) -> None:
+        """Record that a share becomes a queue's entitlement, for the case that another controller has written it."""
+        text = self._texts(path).get(self.SHARE) if self.managed.get(path) else None
+        self.rivals.took(path, self.baseline[path].get(self.SHARE), share, text)
+
+    def _withdraw(self, stands: Mapping[str, Values]) -> list[Drift]:
+        """Restore entitlements that were replaced by what another controller had written."""
+        found = []
+        for path, taken in self.rivals.withdraw():
+            known = self.baseline.get(path)
+            if path not in stands or known is None or known.get(self.SHARE) != taken.share:
+                continue
+            known[self.SHARE] = taken.before
+            if taken.text is not None:
+                self._texts(path)[self.SHARE] = taken.text
+            self.managed.setdefault(path, {}).setdefault(self.SHARE, [stands[path][self.SHARE]])
+            text = f"not taken as its entitlement any more: {taken.share} was another controller's; "
+            text += _kept_as(taken.before)
+            found.append(Drift(path, self.SHARE, text))
+        return found
 
     def _older_groups(self, stands: Mapping[str, Values]) -> set[str]:
         """Return the parents of the sibling groups whose shares come from an older copy of the document.
@@ -406,9 +470,10 @@ class BaseActuator(ABC):
             and not self._by_hand(share)
         }
 
-    def _taken(self, stands: Mapping[str, Values]) -> set[str]:
+    def _taken(self, stands: Mapping[str, Values]) -> tuple[set[str], bool]:
         """Return the queues whose managed share was replaced by an administrator, as far as the values show.
 
+        Also returns whether somebody else has written shares that look computed.
         A share that a controller is known to have written comes from an older copy of the document.
         """
         groups: dict[str, dict[str, Any]] = {}
@@ -418,7 +483,8 @@ class BaseActuator(ABC):
                 if share not in managed[self.SHARE] and share not in self.written.get(path, []):
                     groups.setdefault(path.rpartition(".")[0], {})[path] = share
         persons = self._changed_by_hand(groups, stands)
-        return {path for parent, changed in groups.items() if parent in persons for path in changed}
+        his = {path for parent, changed in groups.items() if parent in persons for path in changed}
+        return his, bool(groups.keys() - persons)
 
     def _changed_by_hand(self, groups: Mapping[str, Mapping[str, object]], stands: Mapping[str, Values]) -> set[str]:
         """Return the parents of the sibling groups whose unknown shares a person has written.

@@ -102,6 +102,7 @@ class CapacityActuator(BaseActuator):
         that controller's. Raises InputError or Unreachable if the configuration cannot be read or is invalid; the state
         is unchanged then.
         """
+        self.rivals.reads += 1
         now = self.store.read()
         # Comparing the version mark is not enough: with the memory store it restarts at 1 after an RM restart.
         if self._now is not None and now.mark is not None and now == self._now:

@@ -99,6 +99,7 @@ class FileActuator(BaseActuator):
         controller's. Raises InputError or Unreachable if the file cannot be read or the RM would refuse it; the state
         is unchanged then.
         """
+        self.rivals.reads += 1
         data = self.store.read()
         if data == self._data and self._drafted is None:
             return []

@@ -199,6 +199,8 @@ class Controller(Tenure[ClientT]):
         self._tick = TickReport(0.0)
         #: Time of the current tick's decision, seconds (None: not decided yet).
         self._decided_s: float | None = None
+        #: Whether the ledger knows of all edits that the configuration was found to have.
+        self._ownership_kept = True
 
     # --- public methods ---
 
@@ -269,6 +271,8 @@ class Controller(Tenure[ClientT]):
                 self._alarm("note", text)
         if not any(alarm.kind in _BLIND for alarm in tick.alarms):
             self._good_s = time.monotonic()
+        if not self._ownership_kept:
+            self._keep_ownership()
         self._let_last()
         ledger = self.core.ledger
         tick.took_s = self.clock() - tick.time_s
@@ -421,6 +425,7 @@ class Controller(Tenure[ClientT]):
         self._catch_up()
         drift = self.actuator.read(words_lost=self._words_lost)
         if drift and self.holds:
+            self._ownership_kept = False
             shown = "; ".join(edit.line() for edit in drift[:5])
             more = f" and {len(drift) - 5} more" if len(drift) > 5 else ""
             self._alarm("foreign", f"somebody else wrote {self._document}: {shown}{more}")
@@ -723,7 +728,20 @@ class Controller(Tenure[ClientT]):
             self._alarm("ledger", error.line())
             return False
         self._checked("ledger")
+        self._ownership_kept = True
         return True
+
+    def _keep_ownership(self) -> None:
+        """Store to whom the values belong, in a tick that found an edit and stores nothing else.
+
+        After such a tick, the entitlement that the log has announced would be lost with a restart.
+        """
+        try:
+            self.store.commit(documents=self.actuator.document())
+        except StoreFull as error:
+            self._alarm("ledger", error.line())
+            return
+        self._ownership_kept = True
 
     def _weights_in_force(self) -> Mapping[str, float]:
         """Return the weights for readers of the ledger: the written ones; for a shadow, those in the configuration."""

@@ -15,10 +15,13 @@ from harness.control.config import read_config
 from harness.control.wall import Controller
 from harness.ledger.decay import SlidingWindow
 from harness.policies import make_policy
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.source import Configuration
 from harness.yarn.http import HttpOptions, date_of
 from harness.yarn.rest import RestClient
 from tests.control.driven import controlled, kinds, rm_with_load
 from tests.control.rm_model import CapacityRmModel, RmModel
+from tests.control.soak import capacities
 from tests.control.test_gate import file
 from tests.yarn.fake_server import FakeServer, http
 
@@ -175,6 +178,35 @@ def test_a_store_is_released_though_the_rms_clock_has_been_set_meanwhile(tmp_pat
         assert kinds(controller.tick()) == {"clock"}
         controller.stop("release")
     assert rm.data() == before
+
+
+def test_an_entitlement_that_is_taken_while_the_clock_is_wrong_outlives_the_process(tmp_path: Path) -> None:
+    """The tick that takes it keeps nothing else; another controller's values may stand there at the next start."""
+    rm = CapacityRmModel(file(a="4w", b="6w"), store=True)
+    assert rm.store is not None
+    rm.submit("x", "root.a")
+    rm.start("x", 4096)
+    rm.submit("y", "root.b").pending = 3
+
+    def written(a: str, b: str) -> Configuration:
+        return Configuration(capacities.properties(file(a=a, b=b)), (rm.store.now.mark or 0) + 1)  # type: ignore[union-attr]
+
+    with with_store(rm, tmp_path) as controller:
+        for _ in range(5):
+            controller.tick()
+            rm.now_s += 60.0
+    rm.clock_ahead_s = MONTH_S
+    with with_store(rm, tmp_path) as controller:
+        rm.store.now = written("5w", capacities.properties(rm.data())[f"{PREFIX}root.b.capacity"])
+        alarms = {alarm.kind: alarm.text for alarm in controller.tick().alarms}
+        assert alarms.keys() == {"foreign", "clock"}
+        assert "capacity of root.a is 5w (taken as its entitlement)" in alarms["foreign"]
+    rm.store.now = written("4.5678w", "6.4322w")
+    with with_store(rm, tmp_path) as controller:
+        controller.tick()
+        assert controller.actuator.configured_weights() == pytest.approx(
+            {"root.a": 100 * 5 / 11, "root.b": 100 * 6 / 11}
+        )
 
 
 def test_clocks_are_compared_before_a_store_is_read_where_another_rm_answers(tmp_path: Path) -> None:

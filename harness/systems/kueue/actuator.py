@@ -148,6 +148,7 @@ class KueueActuator(BaseActuator):
 
     def read(self, *, words_lost: bool = False) -> list[Drift]:
         """Read the weights, add new ClusterQueues to the baseline, and return changes by others."""
+        self.rivals.reads += 1
         self._queues = {_path(name): queue for name, queue in self._fetched().items()}
         stands, found = self._values(), list[Drift]()
         gone = sorted(self.baseline.keys() - stands.keys())

@@ -69,6 +69,8 @@ class Checks:
         self._told_rootless: set[str] = set()
         #: Weights that somebody has written in the midst of a tick.
         self._foreign: dict[str, float] = {}
+        #: Controller -> what it has said of somebody else's edits.
+        self.foreign_said: dict[str, set[str]] = {}
         self._ticks = Ticks(world)
         #: Controller -> when it last asked for applications, and what each queue held then, MiB.
         self._asked: dict[str, tuple[float, dict[str, int]]] = {}
@@ -279,6 +281,8 @@ class Checks:
                 if said.pop(kind, None) is None:
                     raise Violated(f"{process.name} says again that {kind} is mended")
                 continue
+            if kind == "foreign":
+                self.foreign_said.setdefault(process.name, set()).add(text)
             texts = said.setdefault(kind, {})
             if now_s - texts.get(text, -1e9) < 290:
                 raise Violated(f"{process.name} says in every period: {kind}: {text}")
