@@ -334,7 +334,9 @@ class RmAccounts:
             return not account.final and self._cannot_be(account, look, now_s)
         end_s = _end_s(account, look, now_s)
         rose = Usage(look.memory_mb_s - account.memory_mb_s, look.vcore_s - account.vcore_s)
-        beyond = rose if account.lost_from_s is None else _less(rose, account.behind)
+        # What the figure lacks since an earlier restart, it lacks beside what this restart has taken from it.
+        lacked = account.lost_from_s is not None or account.behind != _UNKNOWN
+        beyond = _less(rose, account.behind) if lacked else rose
         before, away_s = self._lost(account, end_s)
         account.lost_from_s = end_s - away_s
         account.lost_held, account.held = before, ZERO

@@ -405,3 +405,24 @@ def test_a_late_node_that_registers_while_nobody_looks_is_not_charged_for_what_w
     looked(rm, accounts)
     # What the lost container may have used until the end of the blind time is unknown, and nothing else is.
     assert 0 <= accounts.consumed()["root.a"][0] - rm.truth("root.a")[0] <= 8192 * 300
+
+
+def test_what_an_earlier_restart_took_from_a_figure_does_not_count_again_after_the_next() -> None:
+    """The first recovery is over when the second restart comes, and the final figure has everything again."""
+    accounts = RmAccounts()
+
+    def look(now_s: float, memory_mb_s: int, held_mb: int, **options: bool) -> None:
+        held = Resource(held_mb, held_mb // 1024)
+        seen = AppObservation("x", "root.a", memory_mb_s, memory_mb_s // 1024, held, held == ZERO, now_s)
+        accounts.observe(now_s, [seen], capacity=Resource(1 << 20, 1 << 10), **options)
+
+    look(0.0, 0, 3072)
+    look(100.0, 80_000_000, 3072)
+    # Containers that had ended before the restart are missing in the figure from now on.
+    look(160.0, 50_000_000, 3072, rm_began_anew=True)
+    look(900.0, 52_300_000, 3072)
+    # One of two nodes is not back yet.
+    look(960.0, 30_000_000, 1024, rm_began_anew=True)
+    look(1160.0, 30_200_000, 1024)
+    look(1400.0, 83_500_000, 0, rm_began_anew=True)
+    assert accounts.consumed()["root.a"][0] == pytest.approx(83_000_000, rel=0.02)
