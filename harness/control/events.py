@@ -7,6 +7,7 @@ Actions: Observe, Write, Refresh, ReadBack, RaiseAlarm, Record.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -36,7 +37,8 @@ class Observed:
     future usage of its running tasks (harness.sim.quantum), if the driver knows the tasks. ``guaranteed``: queue ->
     its fraction of the parent's capacity, for queues that together with their siblings are guaranteed less than all of
     it (`harness.yarn.queue_answers`). ``preempted``: application -> work of it that preemption has killed, MiB·s;
-    applications without losses may be missing.
+    applications without losses may be missing. ``preempted_from_s``: since when these losses are counted (the start of
+    the ResourceManager).
     """
 
     snapshot: Snapshot
@@ -45,6 +47,7 @@ class Observed:
     assumed: Mapping[str, float] | None = None
     guaranteed: Mapping[str, float] = field(default_factory=dict)
     preempted: Mapping[str, float] = field(default_factory=dict)
+    preempted_from_s: float = -math.inf
 
 
 @dataclass(frozen=True, slots=True)

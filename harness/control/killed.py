@@ -9,6 +9,7 @@ preemption would have caused without the controller.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -37,6 +38,8 @@ class KilledWork:
         self._losses: list[list[float]] = []
         #: Application -> its last counter, without counters of 0, the latest last; None before the first poll.
         self._seen: dict[str, float] | None = None
+        #: Time of the very first poll, and what may have been lost within the hour before.
+        self._unknown = [-math.inf, 0.0]
 
     def count(self, now_s: float, mb_s: float) -> None:
         """Add a loss since the previous poll."""
@@ -47,12 +50,13 @@ class KilledWork:
         else:
             self._losses.append([now_s, mb_s])
 
-    def observe(self, now_s: float, counters: Mapping[str, float]) -> None:
+    def observe(self, now_s: float, counters: Mapping[str, float], *, rm_age_s: float = math.inf) -> None:
         """Count the losses since the last poll from the applications' counters.
 
-        The counters of the very first poll do not count, because the time of those losses is unknown. At later polls,
-        the whole counter of a new application counts. If a counter fell, because a restarted ResourceManager lacks the
-        application's history, the lower value becomes the new base.
+        The counters of the very first poll do not count as losses, because the time of those losses is unknown. They
+        are taken off the budget for an hour, because another controller, whose ledger this one does not have, may have
+        spent it. At later polls, the whole counter of a new application counts. If a counter fell, because a restarted
+        ResourceManager lacks the application's history, the lower value becomes the new base.
 
         Parameters
         ----------
@@ -60,9 +64,14 @@ class KilledWork:
             Time of the poll, seconds.
         counters
             Application -> MiB·s that it has lost so far. Applications without losses may be missing.
+        rm_age_s
+            Time since the ResourceManager was started, seconds. If that is less than an hour, its counters do not show
+            earlier losses, so the very first poll takes the whole budget as spent.
         """
         if self._seen is None:
             self._seen = {app: amount for app, amount in counters.items() if amount > 0}
+            young = rm_age_s < WINDOW_S
+            self._unknown = [now_s, math.inf if young else sum(self._seen.values())]
             return
         lost = 0.0
         for app, amount in counters.items():
@@ -86,6 +95,8 @@ class KilledWork:
         ApplicationMasters.
         """
         left = self.budget_mb_s - self.lost_mb_s(snapshot.time_s)
+        if snapshot.time_s - self._unknown[0] <= WINDOW_S:
+            left -= self._unknown[1]
         if left <= 0 or self.budget_mb_s <= 0:
             return 0.0
         held = sum(leaf.allocated.memory_mb for leaf in snapshot.leaves())
@@ -101,10 +112,14 @@ class KilledWork:
         """Move all times by ``by_s`` seconds, after their clock was found to be wrong."""
         for loss in self._losses:
             loss[0] += by_s
+        self._unknown[0] += by_s
 
     def document(self) -> dict[str, Any]:
         """Return the state for the ledger, as JSON values."""
-        return {"losses": self._losses, "seen": self._seen}
+        at_s, amount = self._unknown
+        # JSON has no infinity.
+        unknown = [at_s, None if math.isinf(amount) else amount] if math.isfinite(at_s) else None
+        return {"losses": self._losses, "seen": self._seen, "unknown": unknown}
 
     def restore(self, document: object) -> None:
         """Restore the state from a `document`; invalid content is ignored."""
@@ -112,6 +127,9 @@ class KilledWork:
             losses = [[float(at), float(amount)] for at, amount in document["losses"]]  # type: ignore[index]
             seen = document["seen"]  # type: ignore[index]
             kept = None if seen is None else {str(app): float(amount) for app, amount in seen.items()}
+            # Ledgers of earlier versions do not have it.
+            at_s, most = document.get("unknown") or (-math.inf, 0.0)  # type: ignore[attr-defined]
+            unknown = [float(at_s), math.inf if most is None else float(most)]
         except (KeyError, TypeError, ValueError, AttributeError):
             return
-        self._losses, self._seen = losses, kept
+        self._losses, self._seen, self._unknown = losses, kept, unknown

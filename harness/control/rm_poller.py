@@ -244,7 +244,8 @@ class RmPoller:
         preempted = {
             app.id: float(app.preempted_memory_seconds) for app in self._last_apps if app.preempted_memory_seconds > 0
         }
-        return Observed(snapshot, consumed, active, guaranteed=guaranteed, preempted=preempted)
+        from_s = -math.inf if self.identity is None else self.identity[2] / 1000.0
+        return Observed(snapshot, consumed, active, guaranteed=guaranteed, preempted=preempted, preempted_from_s=from_s)
 
     def _apps(self, full: bool) -> AppList:
         if full or not self._latest_end_ms:

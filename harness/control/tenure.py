@@ -69,6 +69,8 @@ class Tenure(Generic[ClientT]):
         self._copy_checked = False
         #: Time of the last tick that could read and write everything (monotonic clock, like the lease's).
         self._good_s = time.monotonic()
+        #: What came of a guard's release that the ResourceManager has yet to be told of ('': there is none).
+        self._release_words = ""
         #: In a shadow: whether an earlier run with this ledger was killed and left its values in force.
         self._left_over = settings.mode == "shadow" and left_values(store) and any(actuator.managed.values())
         #: Another controller's announcement that was taken over, and whether that controller was alive.
@@ -324,11 +326,17 @@ class Tenure(Generic[ClientT]):
             with self._alarmed("ledger"):
                 self.released.begin(now_s, why)
         if not self.released:
+            self._release_words = ""
             return
         words = "the administrator's own weights and limits are in force"
-        if not self.released.given_back and self.holds and not self.dry_run:
+        # Once the file is the administrator's, releasing again would only renew the lease of a controller that sees no
+        # ResourceManager, and keep a standby from telling it.
+        blind = self._lease is not None and self._blind(self._lease)
+        if not self.released.given_back and self._release_words and blind:
+            words = self._release_words
+        elif not self.released.given_back and self.holds and not self.dry_run:
             try:
-                words = self.release()
+                words = self._release_words = self.release()
                 if seen:  # otherwise, the release is repeated until the RM answers
                     self.released.done()
             except YarnfairError as error:

@@ -367,7 +367,8 @@ class Controller(Tenure[ClientT]):
             return self.core.handle(ObservationFailed(self.clock(), error.line()))
         self._tick.snapshot = snapshot = observed.snapshot
         self._tick.guaranteed = observed.guaranteed
-        self.core.killed.observe(snapshot.time_s, observed.preempted)
+        now_s, from_s = snapshot.time_s, observed.preempted_from_s
+        self.core.killed.observe(now_s, observed.preempted, rm_age_s=now_s - from_s)
         self._tick.preempted_mb_s = self.core.killed.lost_mb_s(snapshot.time_s)
         self._checked("app", "policy", "clock", "cluster")
         look = self._look

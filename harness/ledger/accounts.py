@@ -89,6 +89,8 @@ class AppAccount:
     behind: Usage = _UNKNOWN
     #: Time since which complete lists lack the application (not stored).
     missing_s: float | None = None
+    #: For how long, at that time, its figure could have stayed unchanged (not stored).
+    missing_reach_s: float = field(default=math.inf, compare=False)
     #: Time of its start by the controller's clock (None: the RM does not show it).
     started_s: float | None = None
     #: The usage assumed at the last poll, and the part already charged to its former queues that its figure has not
@@ -219,7 +221,7 @@ class RmAccounts:
         for app in set(self.apps) - listed:
             account = self.apps[app]
             if account.missing_s is None:
-                account.missing_s = now_s
+                account.missing_s, account.missing_reach_s = now_s, self._reach_s
             if now_s - account.missing_s < GONE_S:
                 continue
             del self.apps[app]
@@ -455,8 +457,11 @@ class RmAccounts:
         """Return the assumed usage since an application's figure last moved, for as long as the RM may cache it."""
         if account.final:
             return 0.0, 0.0
-        until_s = now_s if account.missing_s is None else account.missing_s
-        return _held_for(account.held, min(until_s - account.moved_s, self._reach_s))
+        until_s, reach_s = now_s, self._reach_s
+        if account.missing_s is not None:
+            # A long time without a poll since then says nothing about it.
+            until_s, reach_s = account.missing_s, min(account.missing_reach_s, reach_s)
+        return _held_for(account.held, min(until_s - account.moved_s, reach_s))
 
     def _move(self, account: AppAccount, queue: str) -> None:
         """Move an application to another queue, which is charged for all further usage.

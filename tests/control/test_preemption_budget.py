@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,33 @@ def test_what_was_lost_survives_a_restart_and_a_clock_that_was_set() -> None:
         fresh.restore(wrong)
         fresh.observe(0.0, {"a": 9.0})
         assert fresh.lost_mb_s(0.0) == 0.0
+
+
+def test_a_ledger_that_begins_does_not_take_the_budget_for_unspent() -> None:
+    """A spare with a ledger of its own takes over: what was lost within the hour before, it does not know."""
+    now_s = 10_000.0
+    loaded = cluster(("a", 1.0, 50, True), ("b", 1.0, 50, True), task_s=20.0)
+
+    def spare(killed: KilledWork, at_s: float) -> float:
+        return killed.spare(replace(loaded, time_s=at_s))
+
+    killed = KilledWork(200 * 1024.0)
+    killed.observe(now_s, {"a": 100 * 1024.0, "b": 50 * 1024.0}, rm_age_s=5 * HOUR)
+    assert killed.lost_mb_s(now_s) == 0.0, "nobody knows when that was"
+    assert spare(killed, now_s) == pytest.approx(0.025)
+    again = KilledWork(200 * 1024.0)
+    again.restore(json.loads(json.dumps(killed.document())))
+    for one in (killed, again):
+        assert spare(one, now_s + HOUR) == pytest.approx(0.025)
+        assert spare(one, now_s + HOUR + 1) == pytest.approx(0.1)
+    # The counters of an RM that began ten minutes ago do not show what was lost before.
+    young = KilledWork(200 * 1024.0)
+    young.observe(now_s, {}, rm_age_s=600.0)
+    young.restore(json.loads(json.dumps(young.document())))
+    young.shift(50.0)
+    assert (spare(young, now_s + 50 + HOUR), spare(young, now_s + 51 + HOUR)) == (0.0, pytest.approx(0.1))
+    young.observe(now_s + 100, {"c": 5.0}, rm_age_s=60.0)
+    assert spare(young, now_s + 51 + HOUR) > 0, "its own counts go on over a restart of the RM"
 
 
 def test_the_rest_of_the_budget_is_a_part_of_the_cluster() -> None:

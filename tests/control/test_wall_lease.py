@@ -490,6 +490,29 @@ def test_a_holder_that_sees_nothing_gives_no_sign_of_life_when_it_is_told_to_go_
                 holder.released.begin(0.0, "a guard was passed again")
 
 
+def test_a_holder_that_sees_nothing_gives_no_sign_of_life_by_releasing_again(
+    tmp_path: Path, clock: list[float]
+) -> None:
+    """The file is given back, and only the ResourceManager has yet to be told (soak, seed 439)."""
+    rm, beside = rm_with_load(), MemoryPlace(b"")
+    with leased(rm, tmp_path / "1", beside, clock) as holder:
+        holder.tick()
+        rm.down = silence()
+        holder.released.begin(0.0, "a guard was passed")
+        signs = []
+        for _ in range(12):
+            clock[0] += 5.0
+            holder.tick()
+            signs.append(beside.data)
+        assert signs[0] != signs[1], "before, it signs"
+        assert len(set(signs[6:])) == 1
+        rm.down = None
+        for _ in range(2):
+            clock[0] += 5.0
+            holder.tick()
+        assert holder.released.given_back
+
+
 def test_a_queue_that_was_commented_out_for_a_while_keeps_its_entitlement(tmp_path: Path) -> None:
     rm = rm_with_load(TWO_TO_ONE)
     with controlled(rm, tmp_path) as controller:

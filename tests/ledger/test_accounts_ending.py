@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from harness.ledger.accounts import CACHE_S, RmAccounts
+from harness.ledger.accounts import CACHE_S, AppObservation, RmAccounts
+from harness.model.resources import ZERO, Resource
 from tests.control.rm_model import Container, MemoryPlace, RmModel
 from tests.ledger.looking import FILE, looked
 
@@ -134,3 +135,18 @@ class History:
 def test_an_application_that_ends_around_a_failover_is_charged_what_it_used(histories: int) -> None:
     found = {seed: History(seed).run() for seed in range(histories)}
     assert not {seed: str(one) for seed, one in found.items() if not one.fits}
+
+
+def test_a_long_time_without_a_poll_charges_nothing_for_an_application_that_was_missing_before() -> None:
+    """It was forgotten before its end was shown, and has ended: it holds nothing since (soak, seed 372)."""
+    accounts, held = RmAccounts(), Resource(4096, 1)
+    other = AppObservation("other", "root.b", 0, 0, ZERO, False, 1000.0)
+    accounts.observe(0.0, [AppObservation("x", "root.a", 0, 0, held, False, 0.0), other])
+    accounts.observe(10.0, [AppObservation("x", "root.a", 40960, 10, held, False, 10.0), other])
+    # Only every few minutes a list is complete; the controller is paused before the last one.
+    for now_s in (*range(20, 311, 10), 1000):
+        accounts.observe(float(now_s), [other])
+        if now_s >= 300:
+            accounts.forget(["other"], float(now_s))
+    assert "x" not in accounts.apps
+    assert accounts.queues["root.a"].memory_mb_s <= 40960 + 4096 * (10 + CACHE_S)

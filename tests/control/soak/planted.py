@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.control.soak.installed import HANGS_S
-from tests.control.soak.regime import FIFTH, FOURTH, SECOND, SEVENTH, SIXTH
+from tests.control.soak.regime import EIGHTH, FIFTH, FOURTH, SECOND, SEVENTH, SIXTH
 from tests.planting import ROOT, Planted, read
 
 HERE = Path(__file__).resolve().parent
@@ -38,7 +38,7 @@ BEGIN, END = "<!-- planted: begin -->\n", "<!-- planted: end -->\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Bug(Planted):
-    """``reverses``: the commit that mended it, if this repository had it. ``second``, ``fourth`` to ``seventh``: seeds
+    """``reverses``: the commit that mended it, if this repository had it. ``second``, ``fourth`` to ``eighth``: seeds
     of that regime find it (tests.control.soak.regime). ``begin``: the search begins with this seed, which found it in
     this repository. ``also``: more texts to replace, each with its ``file``, ``old`` and ``new``.
     """
@@ -50,6 +50,7 @@ class Bug(Planted):
     fifth: bool = False
     sixth: bool = False
     seventh: bool = False
+    eighth: bool = False
     begin: int | None = None
     also: tuple[Mapping[str, str], ...] = ()
 
@@ -85,7 +86,8 @@ def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
         bug.plant(Path(copy))
         # Who only waits is ended by the soak itself (`installed.watched`).
         most_s = budget_s + 2 * HANGS_S
-        of = {SEVENTH: bug.seventh, SIXTH: bug.sixth, FIFTH: bug.fifth, FOURTH: bug.fourth, SECOND: bug.second}
+        of = {EIGHTH: bug.eighth, SEVENTH: bug.seventh, SIXTH: bug.sixth, FIFTH: bug.fifth}
+        of |= {FOURTH: bug.fourth, SECOND: bug.second}
         begin = next((seed for seed, drawn in of.items() if drawn), bug.begin or 0)
         seeds = f"{begin}:{begin + SECOND}"
         command = [sys.executable, "-m", "tests.control.soak", "--seeds", seeds, "--first", "--json"]

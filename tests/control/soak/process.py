@@ -84,6 +84,8 @@ class Plan:
     #: Whether it is of the seventh, which has nothing of the second to sixth; whether preemption is on at its begin.
     seventh: bool = False
     preempts: bool = False
+    #: Whether it is of the eighth, which has all of the seventh, and whose preemption kills.
+    eighth: bool = False
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Plan:

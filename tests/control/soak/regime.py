@@ -1,4 +1,4 @@
-"""The second to seventh regime, of seeds from `SECOND` to `SEVENTH` on: what people and machines do beside faults.
+"""The second to eighth regime, of seeds from `SECOND` to `EIGHTH` on: what people and machines do beside faults.
 
 Earlier seeds draw none of it, so that they stay the histories that they were. Here are the plans, and the kinds of
 events: the administrator edits groups of queues so that their shares still go together, puts back an older copy of the
@@ -9,6 +9,7 @@ submits to them. The fifth has few and long containers, nothing that lies, and R
 back late: what accounts lack there is not hidden by what nobody can tell. The sixth looks closer still: while an RM
 begins anew nothing new comes, so that next to nothing is unknown; or figures of ended applications fall for long. The
 seventh has Capacity Schedulers whose preemption an administrator switches on and off: with a restart of their RM.
+The eighth has preemption that kills, and a budget for it.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ FIFTH = 4_000_000
 SIXTH = 5_000_000
 #: The first seed of the seventh, which has nothing of the second to sixth.
 SEVENTH = 6_000_000
+#: The first seed of the eighth, which has all of the seventh.
+EIGHTH = 7_000_000
 #: Policies that write minimum shares.
 MIN_SHARES = ("fawkes-tt", "fawkes-ru")
 _DAY_S = 86_400.0
@@ -151,6 +154,20 @@ def planned_seventh(plan: Plan, rng: random.Random) -> Plan:
         preempts=rng.random() < 0.5,
     )
     return replace(plan, settings=replace(settings, write_threshold=rng.choice((0.0, 0.0, 0.2))))
+
+
+def planned_eighth(plan: Plan, rng: random.Random) -> Plan:
+    """A plan of the eighth regime: preemption kills, within a budget, in histories of an hour or more."""
+    settings = replace(
+        plan.settings,
+        period_s=rng.choice((15.0, 30.0, 60.0)),
+        preemption_budget_mb_s=rng.choice((0.0, 5e4, 1e5, 3e5)),
+        write_threshold=0.0,
+    )
+    if settings.lease_s:
+        settings = replace(settings, lease_s=3.0 * settings.period_s)
+    sets = {"horizon_s": rng.choice(("100", "600"))}
+    return replace(plan, settings=settings, sets=sets, tasks=rng.choice((1.0, 3.0)), eighth=True, preempts=True)
 
 
 # --- the administrator ---

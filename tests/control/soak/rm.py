@@ -90,6 +90,8 @@ class Rm:
         self.loads = self.refused = 0
         self.given: dict[str, list[int]] = {}
         self.forgotten: set[str] = set()
+        #: Application -> what preemption has killed of it since this RM began, MiB-seconds.
+        self.preempted: dict[str, int] = {}
         self._loaded = b""
         #: What it says of its configuration.
         self.site: dict[str, str] = {}
@@ -103,7 +105,7 @@ class Rm:
     def begin(self, *, recovers: bool, older: bytes | None = None) -> None:
         """It becomes active: knows of the cluster what its store and the nodes say."""
         self.started_ms = self._ms(self.cluster.agenda.now_s)
-        self.known, self.given = {}, {}
+        self.known, self.given, self.preempted = {}, {}, {}
         if recovers:
             for app in self.cluster.apps.values():
                 self.known[app.id] = _Known((app.ended_mb_s, app.ended_vcore_s), set(app.containers))
@@ -339,6 +341,7 @@ class Rm:
             "runningContainers": -1 if over else len(app.containers),
             "memorySeconds": memory_s,
             "vcoreSeconds": vcore_s,
+            **({"preemptedMemorySeconds": lost} if (lost := self.preempted.get(app.id)) else {}),
         }
 
     def nodes(self) -> dict[str, Any]:

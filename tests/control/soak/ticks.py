@@ -87,7 +87,9 @@ class Ticks:
         self._told(process, report, kinds)
         self._blamed(process, report, kinds)
         self._left(process, kinds)
-        if self.world.plan.seventh:
+        if self.world.preempting is not None:
+            self.world.preempting.check()
+        elif self.world.plan.seventh:
             self._kept(process, report, kinds)
         if self._whole(process) and truthful and report.snapshot is not None and "app" not in kinds:
             self._ended(process)

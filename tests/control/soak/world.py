@@ -31,6 +31,7 @@ from tests.control.soak.ending import Ending
 from tests.control.soak.faults import Fault
 from tests.control.soak.installed import installed, watched
 from tests.control.soak.lost import Lost
+from tests.control.soak.preempting import Preempting
 from tests.control.soak.process import Plan, Process
 from tests.control.soak.rm import POLL_S, Rm, SharedFile
 from tests.control.soak.violated import Violated
@@ -67,6 +68,8 @@ class World:
             self.plan = plan = regime.planned_sixth(plan, random.Random(f"{seed} sixth"))
         if seed >= regime.SEVENTH:
             self.plan = plan = regime.planned_seventh(plan, random.Random(f"{seed} seventh"))
+        if seed >= regime.EIGHTH:
+            self.plan = plan = regime.planned_eighth(plan, random.Random(f"{seed} eighth"))
         if regime.SECOND <= seed < regime.FIFTH:
             self.plan = plan = regime.planned(plan, random.Random(f"{seed} second"))
         if regime.THIRD <= seed < regime.FIFTH:
@@ -117,6 +120,9 @@ class World:
         self.wire = Wire(self.rms, self.wait, random.Random(f"{seed} network"), lambda: self.current.name)
         self.lost = Lost(self)
         self.checks, self.ending = Checks(self), Ending(self)
+        #: Most that preemption has killed within an hour because of what controllers have written, MiB-seconds.
+        self.most_killed = 0.0
+        self.preempting = Preempting(self) if plan.eighth else None
         self.processes: list[Process] = []
         self._acting: list[Process] = []
         self.endings: dict[int, Callable[[], None]] = {}
