@@ -7,12 +7,15 @@ import os
 import random
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.control.soak import __main__ as command
 from tests.control.soak import capacities, edits, faults, planted, process, regime, schedule, shrink, world
+from tests.control.soak.cluster import App
+from tests.control.soak.violated import Violated
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -79,6 +82,39 @@ def test_preemption_that_is_switched_on_and_off_violates_nothing() -> None:
     assert violated(histories) == []
     done = {kind for one in histories for kind in one.faults}
     assert done >= schedule.OF_SEVENTH
+
+
+@pytest.mark.slow
+def test_preemption_that_kills_stays_within_the_budget() -> None:
+    """The eighth regime; a seed in which the budget was exceeded where its size counted for nothing among them."""
+    histories = [world.live(regime.EIGHTH + at) for at in (1, 6, 14)]
+    assert violated(histories) == []
+
+
+def test_what_is_killed_because_of_the_shares_is_told_from_what_the_administrators_own_would_kill(
+    tmp_path: Path,
+) -> None:
+    one = world.World(regime.EIGHTH + 1, tmp_path)
+    preempting, cluster = one.preempting, one.cluster
+    assert preempting is not None
+    queue = next(path for path in cluster.leaves())
+    cluster.assign = lambda: None  # type: ignore[method-assign]
+    cluster.apps.clear()
+    app = App("application_1_0001", queue, 0.0, 1024, 100.0, 1)
+    cluster.apps[app.id] = cluster.by_id[app.id] = app
+    for _ in range(5):
+        assert cluster.start(app, 1024)
+    one.agenda.run_until(10.0)
+    assert preempting._kill(queue, 2048.0, 5120.0, 1024.0, 9999.0) == 2048.0
+    assert preempting._kill(queue, 1024.0, 3072.0, 9999.0, 9999.0) == 1024.0
+    assert preempting._kill(queue, 9999.0, 2048.0, 1024.0, 0.0) == 1024.0, "a master stays"
+    assert [caused for _, _, caused in preempting.killed] == [False, False, True, True]
+    assert one.active.preempted[app.id] == 40_960
+    preempting.check()
+    one.plan = replace(one.plan, settings=replace(one.plan.settings, preemption_budget_mb_s=0.0))
+    preempting.killed += [(10.0, 20_000.0, True)]
+    with pytest.raises(Violated, match="because of the shares, budget 0"):
+        preempting.check()
 
 
 def test_a_moved_queue_is_below_another_parent_with_what_it_had() -> None:
