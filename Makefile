@@ -80,7 +80,8 @@ test-all:
 # Beside it, once, what the workers of the tests would each compile.
 engine: setup
 	@$(BIN)/python -m tests.prepared & \
-	  $(BIN)/python -c 'from harness.sim.compiled import compile_engine as c; c(); c("capacity")' && wait $$!
+	  { $(BIN)/python -c 'from harness.sim.compiled import compile_engine as c; c(); c("capacity")' && \
+	    $(BIN)/python -m tests.prepared decisions; } && wait $$!
 
 # The two halves of `make test`: what a machine with Python, make and git can run, and what needs more.
 test-bare: engine

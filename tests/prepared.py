@@ -1,23 +1,29 @@
-"""``python -m tests.prepared``: compiles once what is no part of the engine but tests of several workers call.
+"""``python -m tests.prepared [decisions]``: compiles once what tests of several workers call and the engine lacks.
 
 numba's folder has no lock: workers that come to it at the same time would each compile it. Likewise each of them would
 rewrite the assertions of all test files, which takes most of the time that a first collection takes.
+
+With ``decisions``, once the engine is compiled: what decision scripts call besides.
 """
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 from fractions import Fraction
 
 import numpy as np
 
+from harness.base.errors import InputError
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.tree import tree_of
 from harness.policies.weights import Basis, compiled_shares
+from harness.sim.decide import decider
 from harness.systems.mrorder.ordering.jobs import MapReduceJob, Slots
 from harness.systems.qknober.simulator import VectorLoad, simulate
+from tests.fuzz.engine import random_script
 
 
 def main() -> None:
@@ -47,5 +53,16 @@ def _compile() -> None:
     )
 
 
+def _decide() -> None:
+    for scheduler in ("fair", "capacity"):
+        # These have moves, preemption, priorities and nodes that go: each calls kernels that no simulation calls so.
+        for seed in range(12):
+            with contextlib.suppress(InputError):
+                decider(random_script(seed, scheduler)).run()
+
+
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] == ["decisions"]:
+        _decide()
+    else:
+        main()
