@@ -26,7 +26,7 @@ from harness.traces.histories import OF_SPARK, Histories
 from harness.traces.node_following import ALL_STATES, NodeFollower, NodeRecorder
 from harness.traces.nodes import NodeChangeLine, shown_by
 from harness.traces.recorded import Header, JobLine, NoteLine, full_name, running_beside, with_used, write_line
-from harness.traces.recording import ESTIMATED, App, NoSuchJob, Seen, job_of, nodes_of, rm_header
+from harness.traces.recording import ESTIMATED, App, NoSuchJob, Seen, idle_words, job_of, nodes_of, rm_header
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.plausible import left_out_words, sift
 from harness.yarn.rmclient import RmClient
@@ -58,12 +58,15 @@ class Polled:
         Number of application numbers that the ResourceManager has assigned to applications that no poll has shown.
     left_out
         Ended applications with unusable figures, each with the reason.
+    idle
+        Ended applications in which nothing ran.
     """
 
     ended: list[Seen] = field(default_factory=list)
     vanished: int = 0
     unseen: int = 0
     left_out: dict[str, str] = field(default_factory=dict)
+    idle: list[Seen] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -100,8 +103,7 @@ class Follower:
                 self.running[app.id] = now
                 continue
             self.written[app.id] = 0
-            if now.ran:
-                found.ended.append(now)
+            (found.ended if now.ran else found.idle).append(now)
         for gone in [self.running[known] for known in self.running if known not in shown]:
             if gone.missed + 1 < MISSING_LOOKS:
                 self.running[gone.id] = replace(gone, missed=gone.missed + 1)
@@ -419,10 +421,12 @@ class Following:
         """Return a note on what cannot be known since the last poll; None: nothing is missing."""
         last = self.recording.looked_s
         away = last is not None and now_s - last > max(60.0, 5 * self.every_s)
-        if not found.left_out and (last is None or not (away or found.vanished or found.unseen)):
+        at_once = [left_out_words(found.left_out)] if found.left_out else []
+        at_once += [idle_words(found.idle)] if found.idle else []
+        if not at_once and (last is None or not (away or found.vanished or found.unseen)):
             return None
         last = now_s if last is None else last
-        words = [left_out_words(found.left_out)] if found.left_out else []
+        words = at_once
         words += [f"not looked for {now_s - last:.0f} s"] if away else []
         if found.unseen:
             words.append(

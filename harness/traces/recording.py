@@ -119,13 +119,17 @@ def record_rm(
 ) -> Recorded:
     """Record what the ResourceManager retains of applications that have started.
 
-    Applications with impossible values (harness.yarn.plausible) are left out and named by `progress` and a note.
+    Applications with impossible values (harness.yarn.plausible), and those in which nothing ran, are left out;
+    `progress` and a note say so.
 
     ``entitlements``: queue -> w_i, if the weights in force are a controller's (None: the weights in force are used).
     Raises InputError if there is nothing to record, and the errors of requests.
     """
     sifted = sifted_apps(client)
-    apps = [app for app in sifted.apps if app.launched_ms and app.vcore_seconds > 0]
+    apps: list[AppStatus] = []
+    idle: list[AppStatus] = []
+    for app in sifted.apps:
+        (apps if has_run(app) else idle).append(app)
     if not apps:
         what = "no application has run"
         if sifted.left_out:
@@ -147,7 +151,7 @@ def record_rm(
     words = ", ".join(f"{count} {_KNOWN[name]}" for name, count in sorted(detail.items(), reverse=True))
     used, what = [job.queue for job in jobs], f"{len(jobs)} applications: {words}"
     notes, end_s = [], max((job.submit_s for job in jobs), default=0.0)
-    for words in filter(None, (sifted.words(), clock_was_set(sifted.apps))):
+    for words in filter(None, (sifted.words(), idle_words(idle), clock_was_set(sifted.apps))):
         progress(words)
         notes.append(NoteLine(note=words, from_s=0.0, until_s=end_s))
     header = rm_header(client, entitlements, used, what, histories=histories, on_progress=progress)
@@ -339,7 +343,7 @@ class Seen:
     @property
     def ran(self) -> bool:
         """Return whether the application was launched and has used resources."""
-        return bool(self.launched_ms) and self.vcore_seconds > 0
+        return has_run(self)
 
     def vanished(self) -> Seen:
         """Return the application as ended when it was last seen."""
@@ -347,6 +351,29 @@ class Seen:
 
 
 App = AppStatus | Seen
+
+
+def has_run(app: App) -> bool:
+    """Return whether the application was launched and has used resources."""
+    return bool(app.launched_ms) and app.vcore_seconds > 0
+
+
+def idle_words(idle: Sequence[App]) -> str:
+    """Describe in a sentence the applications that are left out because nothing ran in them; empty if there are none.
+
+    A trace cannot have them: what they would have asked for is unknown.
+    """
+    if not idle:
+        return ""
+    counts = Counter(_outcome(app) for app in idle)
+    parts = ", ".join(f"{count} {words}" for words, count in sorted(counts.items()))
+    return f"applications left out because nothing ran in them: {len(idle)} ({parts})"
+
+
+def _outcome(app: App) -> str:
+    if not app.final:
+        return "waiting"
+    return {"FAILED": "failed or refused", _KILLED: "killed"}.get(app.final_status, "ended")
 
 
 def job_of(app: App, histories: Histories | None, zero_ms: int, *, settled: bool = True) -> JobLine:

@@ -98,6 +98,23 @@ def test_one_of_which_the_answer_made_no_sense_is_named_too() -> None:
     assert f"{app().id}: memorySeconds is huge" in said[0]
 
 
+def test_a_recording_counts_the_applications_in_which_nothing_ran() -> None:
+    """Refused ones among them, which `plan` counts in its own predictions."""
+    idle: dict[str, Any] = {"launched_ms": 0, "memory_seconds": 0, "vcore_seconds": 0}
+    rm = showing(
+        app(2),
+        app(3, **idle, final_status="FAILED"),
+        app(4, **idle, final_status="FAILED"),
+        app(5, **idle, final_status="KILLED"),
+        app(6, **idle, final=False, elapsed_ms=None),
+    )
+    said: list[str] = []
+    recorded = record_rm(rm, progress=said.append)
+    words = "applications left out because nothing ran in them: 4 (2 failed or refused, 1 killed, 1 waiting)"
+    assert said == [words]
+    assert [note.note for note in recorded.notes] == [words]
+
+
 def test_nothing_but_nonsense_is_an_error_that_names_it() -> None:
     rm = showing(IMPLAUSIBLE["vcores"][0])
     with pytest.raises(NothingRan, match="figures that can be") as error:

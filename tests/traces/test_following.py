@@ -22,7 +22,7 @@ from harness.sim.setup import SimSetup
 from harness.traces.following import MISSING_LOOKS, Follower, Following, Recording, Seen, follow
 from harness.traces.histories import Histories
 from harness.traces.recorded import read_trace, running_beside
-from harness.traces.recording import job_of
+from harness.traces.recording import idle_words, job_of
 from harness.traces.spark_history import SparkHistory
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
@@ -62,6 +62,15 @@ def test_an_application_is_handed_out_once_when_it_ends() -> None:
     assert [one.id for one in found.ended] == [app(1).id]
     assert follower.look([ended(app(1)), app(2)]).ended == []
     assert (found.vanished, found.unseen) == (0, 0)
+
+
+def test_what_ended_without_having_run_is_counted_once() -> None:
+    follower = Follower()
+    refused = replace(ended(app(1)), launched_ms=0, memory_seconds=0, vcore_seconds=0, final_status="FAILED")
+    found = follower.look([refused, app(2)])
+    assert (found.ended, found.idle) == ([], [refused])
+    assert idle_words(found.idle) == "applications left out because nothing ran in them: 1 (1 failed or refused)"
+    assert follower.look([refused, app(2)]).idle == []
 
 
 def test_what_ended_between_two_looks_and_is_forgotten_is_counted() -> None:
