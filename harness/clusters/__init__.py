@@ -1,4 +1,4 @@
-"""Clusters: started, examined and stopped. Local processes, Docker Compose and SSH hosts.
+"""Start, examine and stop clusters of local processes, of Docker Compose containers, or of hosts over SSH.
 
-harness.yarn communicates with the ResourceManager that runs there.
+harness.yarn communicates with the ResourceManager of such a cluster.
 """

@@ -1,4 +1,4 @@
-"""Nodes that join a running Docker cluster and leave it again, of several types: the accelerators of HotCloud 2011.
+"""Add nodes of several types to a running Docker cluster and remove them: the accelerators of HotCloud 2011.
 
 A node type has a CPU limit and a memory limit of the container, and the resources that its NodeManager advertises. A
 node that joins copies the cluster's own NodeManagers (image, network, volumes, settings), so that `down` removes it

@@ -40,7 +40,10 @@ def check_inventory(name: str, inventory: str | None, *, needed: bool) -> None:
 
 
 def check_jars(name: str) -> None:
-    """Check that a backend's ResourceManager supports jars, and so policies inside it. Raises CallError."""
+    """Check that a backend can add jars to its ResourceManager's class path, for policies inside it. Raises CallError.
+
+    The reason is that the jars are files of this machine.
+    """
     if not backend_class(name).takes_jars:
         others = " or ".join(other for other in BACKENDS if backend_class(other).takes_jars)
         raise CallError(

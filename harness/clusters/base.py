@@ -47,7 +47,7 @@ class Finding:
 
 
 class Cluster(ABC):
-    """The cluster of one state folder. Methods hold the folder's lock, and leave the folder unchanged if they fail."""
+    """The cluster of one state folder. `up` and `down` hold the folder's lock while they run."""
 
     #: Its name in ``--backend``.
     backend: ClassVar[str]
@@ -100,8 +100,8 @@ class Cluster(ABC):
     def _make_way(self, spec: ClusterSpec, hint: str = "again, or end it by hand") -> None:
         """Remove what an earlier cluster left in the folder, for `up`.
 
-        Raises InputError if a cluster runs there, if leftovers cannot be stopped (``hint``: what to do then), or if a
-        port that the user named is taken.
+        Raises InputError if a cluster runs there, if leftovers cannot be stopped, or if a port that the user named is
+        taken. ``hint``: when to run ``cluster down`` if leftovers cannot be stopped.
         """
         before = self.folder.load()
         if before is not None:
@@ -167,9 +167,9 @@ class Cluster(ABC):
     def _told(
         self, state: ClusterState, rm: Part, parts: Sequence[Part], others: Sequence[Part] = (), **more: Any
     ) -> ClusterStatus:
-        """Return its parts, and its ResourceManager's data.
+        """Return the status that consists of the backend's parts and of the ResourceManager's answers.
 
-        ``more``: fields that differ from a cluster on this machine.
+        ``more``: fields of ClusterStatus that differ from a cluster on this machine.
         """
         info, nodes, problem = look(state.rest)
         rpc = {name: f"{LOOPBACK}:{state.ports[name]}" for name in ("admin", "client") if name in state.ports}
@@ -233,5 +233,5 @@ class Cluster(ABC):
 
     @classmethod
     def software_fingerprint(cls) -> Mapping[str, Any]:
-        """Return the software of this machine, besides Hadoop, that makes such a cluster a different one."""
+        """Return versions or hashes of this machine's software, besides Hadoop, that distinguish such clusters."""
         return {}

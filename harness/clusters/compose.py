@@ -39,13 +39,13 @@ _PORTS = ("http", "client", "admin")
 #: Time limit of an image build, which resolves Hadoop's jars: minutes on a slow network.
 _BUILD_TIMEOUT_S = 1_800.0
 _CONF = "/opt/hadoop/conf/yarn-site.xml"
-#: Prefixes of a build step's output: its number and the time, colours.
+#: What precedes the text of a build step's output: the step's number and the time; and colour codes anywhere.
 _NOISE = re.compile(r"^#\d+ [\d.]+ |\x1b\[[0-9;]*m")
 #: The image's label that holds the hash of its source files.
 SOURCES_LABEL = "yarnfair.sources"
-#: These source files, as patterns below docker/.
+#: The image's source files, as glob patterns below docker/.
 _IMAGE_FILES = ("Dockerfile", "pom.xml", "entrypoint.sh", "conf/**/*", "scheduler/**/*")
-#: Labels of the NodeManagers that harness.clusters.accelerators adds to a running cluster: the service, and their own.
+#: Of NodeManagers that harness.clusters.accelerators adds: their Compose service, and the labels of name and node type.
 ACCELERATOR = "accelerator"
 NODE_NAME = "yarnfair.node"
 NODE_TYPE = "yarnfair.node-type"
@@ -53,7 +53,7 @@ NODE_TYPE = "yarnfair.node-type"
 
 @contextlib.contextmanager
 def docker_client() -> Iterator[Any]:
-    """Return the Docker SDK's client. Raises InputError if the daemon does not answer."""
+    """Provide the Docker SDK's client. Raises InputError if the daemon does not answer or an operation on it fails."""
     import requests
 
     import docker
@@ -367,8 +367,8 @@ class DockerCluster(Cluster):
         )
 
     def _clean(self, state: ClusterState) -> list[str]:
-        """Remove everything of the project, by compose and then by search; return what is left, normally nothing."""
-        # What compose could not remove is searched below and reported.
+        """Remove everything of the project, by compose and then by label; return what is left, normally nothing."""
+        # What compose could not remove is found by its label below, and is removed or returned.
         with contextlib.suppress(InputError, RunTimedOut):
             self._compose(state, "--profile", "*", "down", "-v", "--remove-orphans", "-t", "2", timeout_s=120)
         import docker

@@ -18,7 +18,8 @@ def rm_properties(spec: ClusterSpec, home: str) -> dict[str, str]:
         "yarn.resourcemanager.scheduler.class": SCHEDULERS[spec.scheduler].java_class,
         "yarn.scheduler.fair.allocation.file": posixpath.join(home, "scheduler", "fair-scheduler.xml"),
         SCHEDULERS[spec.scheduler].preemption: str(spec.preemption).lower(),
-        # Since Hadoop 3.5 the Capacity Scheduler's class has a default with which the first ask takes an empty cluster.
+        # Since Hadoop 3.5 the Capacity Scheduler schedules asynchronously by default (harness.yarn.releases), and the
+        # first request then takes all of an empty cluster.
         ASYNCHRONOUS: "false",
         "yarn.scheduler.minimum-allocation-mb": str(spec.minimum_allocation_mb),
         "yarn.scheduler.increment-allocation-mb": str(spec.minimum_allocation_mb),
@@ -58,7 +59,8 @@ def node_properties(
 ) -> dict[str, str]:
     """Return a NodeManager's own properties.
 
-    ``folder``: where its containers write; ``port`` 0 means a free one; its size may differ from the other nodes'.
+    ``folder``: where its containers write; ``port``: the port of its RPC (0: a free one); ``memory_mb`` (MiB) and
+    ``vcores``: what it advertises (None: as in ``spec``).
     """
     return {
         "yarn.nodemanager.hostname": address,
@@ -92,8 +94,8 @@ def site_files(
 ) -> dict[str, str]:
     """Return the files of a daemon's configuration folder, by name.
 
-    ``own``: `rm_properties` or `node_properties`; ``rm``: the ResourceManager's address, ``ports``: its own by name;
-    ``home``: the cluster's folder, ``folder``: this daemon's.
+    ``own``: `rm_properties` or `node_properties`; ``rm``: the ResourceManager's address; ``ports``: the
+    ResourceManager's ports by name; ``home``: the cluster's folder; ``folder``: this daemon's folder.
     """
     core = {
         "fs.defaultFS": "file:///",
@@ -117,7 +119,8 @@ def site_files(
         "yarn.app.mapreduce.am.staging-dir": posixpath.join(home, "staging"),
         "mapreduce.application.classpath": class_path,
         "mapreduce.shuffle.port": "0",
-        # MapReduce's daemons read this file last, with its defaults; the ResourceManager only shows yarn-site.xml.
+        # MapReduce's daemons load mapred-default.xml and this file after yarn-site.xml, so these must be here as well;
+        # the ResourceManager loads, and shows to clients, only yarn-site.xml.
         **{name: value for name, value in own.items() if name.startswith("mapreduce.")},
     }
     sites = {"core": core, "yarn": {**yarn, **own, **spec.properties}, "mapred": mapred}

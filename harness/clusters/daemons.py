@@ -38,7 +38,7 @@ class RmScheduler:
     preemption: str
 
 
-#: By the name in experiments.
+#: Name in an experiment file -> the scheduler.
 SCHEDULERS = {
     "fair": RmScheduler(
         java_class=f"{_SCHEDULERS}.fair.FairScheduler",
@@ -54,17 +54,17 @@ SCHEDULERS = {
         preemption="yarn.resourcemanager.scheduler.monitor.enable",
     ),
 }
-#: The address on this machine at which the ends of tunnels listen.
+#: The address on this machine at which local daemons and the local ends of tunnels listen.
 LOOPBACK = "127.0.0.1"
 #: The RM's ports, by name.
 RM_PORTS = ("http", "client", "admin", "scheduler", "tracker")
-#: The JobHistoryServer's ports, by the property that has the address. The first is the one to ask.
+#: Name of a JobHistoryServer's port -> the property with its address. REST is served at the first.
 HISTORY_PORTS = {
     "history": "mapreduce.jobhistory.webapp.address",
     "history-client": "mapreduce.jobhistory.address",
     "history-admin": "mapreduce.jobhistory.admin.address",
 }
-#: The folder in which AMs leave their jobs' histories for it.
+#: The property with the folder in which ApplicationMasters leave their jobs' histories for the JobHistoryServer.
 HISTORY_FOLDER = "mapreduce.jobhistory.intermediate-done-dir"
 _OPENS = [
     word

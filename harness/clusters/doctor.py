@@ -1,4 +1,4 @@
-"""Examines what prevents a cluster from working, and how to fix it.
+"""Find what prevents a cluster from working, and say how to fix it.
 
 Each check examines one thing and results in "fine", "problem" or "note" (worth knowing, harmless here). Before a
 cluster is up, the machine, the ports and the settings are checked; while one runs, its ResourceManager's answers. For a
@@ -47,7 +47,7 @@ DISK_LIMIT_PERCENT = 90.0
 SKEW_LIMIT_S = 2.0
 #: The memory of a JVM besides its heap, as measured.
 _JVM_EXTRA_MB = 130
-#: So many queues with too little room for ApplicationMasters have a finding of their own; one more names the others.
+#: At most this many queues with too little room for ApplicationMasters get a finding each; another one lists the rest.
 _MOST_NARROW = 10
 QUICK = HttpOptions(connect_timeout_s=2, read_timeout_s=10, deadline_s=12, attempts=1)
 
@@ -156,7 +156,7 @@ def examine_settings(wanted: Wanted, allocations: Path | ConfigStore | None) -> 
         yield Finding(check, "problem", error.line(), hint)
         return
     if is_capacity or is_configuration(data):
-        # Its AM limit follows the shares, which `_traps` reports.
+        # A Capacity Scheduler's limit for ApplicationMasters follows the capacities; `find_traps` reports that.
         yield from _capacity_file(data, allocations.name)
         return
     yield from _am_shares(wanted, capacity, data, allocations)
@@ -229,10 +229,7 @@ def _am_shares(wanted: Wanted, capacity: Resource, data: bytes, allocations: Con
 
 
 def examine_cluster(status: ClusterStatus) -> Iterator[Finding]:
-    """Check a cluster that was brought up.
-
-    Whether its RM answers, all parts and nodes are healthy, and the clocks agree.
-    """
+    """Check of a cluster that was brought up that its RM answers, parts and nodes are healthy, and clocks agree."""
     known = (status.rm, *status.parts, *(status.others if status.history is not None else ()))
     dead = [part for part in known if part.runs_as is None]
     for part in dead[:5]:

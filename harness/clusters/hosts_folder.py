@@ -105,8 +105,8 @@ class HostsFolder(SharedFolder):
             try:
                 if not member.made:
                     folder = shlex.quote(self.path)
-                    # The nodes' containers may run as another user and write their records here. A folder that somebody
-                    # else created beforehand is that user's own: its owner could replace the programs in it.
+                    # The nodes' containers may run as another user and write their records here. A folder that another
+                    # user created beforehand is refused (test -O), because its owner could replace the programs in it.
                     member.remote.check(
                         f"mkdir -p {folder} && test -O {folder} && chmod {OPEN_MODE:o} {folder}",
                         "the jobs' folder",

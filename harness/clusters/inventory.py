@@ -25,7 +25,10 @@ Safe = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[A-Za-z0-9]
 
 
 def _connected(text: str) -> str:
-    """Return a name or address to connect to, without brackets around IPv6. Raises ValueError for one with a port."""
+    """Return a name or address to connect to, without brackets around IPv6.
+
+    Raises ValueError for a URL, for one with a user or a port, and for an invalid name or address.
+    """
     if "://" in text:
         raise ValueError(f"{text[:60]!r} is a URL: write the host's name or address alone")
     if "@" in text:
@@ -74,9 +77,9 @@ class DefaultsSpec(AccessSpec):
 
 
 class HostSpec(AccessSpec):
-    """One host. ``host``.
+    """One host.
 
-    Name or address to connect to. ``address``: how the cluster's daemons find it (default: ``host``).
+    ``host``: name or address to connect to; ``address``: where the cluster's daemons find it (default: ``host``).
     """
 
     host: Connected
@@ -233,5 +236,4 @@ def read_inventory(path: Path) -> Inventory:
                 jump=access(jump) if jump is not None and jump != name else None,
             )
         )
-    # Daemons find one another by this address: two hosts with the same address would be one node.
     return Inventory(tuple(hosts))

@@ -76,12 +76,12 @@ def java_version(told: str) -> int | None:
 
 
 def cached() -> bool:
-    """Return whether the jars are in the cache already."""
+    """Return whether the jars of the default release are in the cache already."""
     return not missing(_target(_HADOOP, data_path("docker", "pom.xml")))
 
 
 def identity(hadoop: str | None = None) -> str:
-    """Return a text that distinguishes the Hadoop with which clusters are started from others, without resolving it."""
+    """Return a text that identifies the Hadoop jars with which clusters are started, without resolving them."""
     pom = data_path("docker", "pom.xml")
     if given := os.environ.get("HADOOP_LIB"):
         with contextlib.suppress(OSError):
@@ -106,7 +106,12 @@ def find(hadoop: str | None = None, *, progress: Callable[[str], None] = lambda 
 
     Raises
     ------
-    InputError, RunTimedOut, CallError
+    CallError
+        If the release is not in harness.yarn.releases.
+    InputError
+        If ``HADOOP_LIB`` lacks jars, or Maven is missing or fails.
+    RunTimedOut
+        If Maven does not resolve the jars in time.
     """
     chosen = release_of(hadoop)
     if given := os.environ.get("HADOOP_LIB"):

@@ -252,9 +252,9 @@ class Remote:
             raise
 
     def _remove_quietly(self, paths: list[str]) -> str:
-        """Remove the rest of a failed copy (over a new connection if necessary).
+        """Remove the partial files of a failed copy (over a new connection if necessary).
 
-        The whole folder if its disk is full.
+        Return their folder if less than 64 KiB are free on its disk, otherwise an empty text.
         """
         try:
             folder = posixpath.dirname(paths[-1])

@@ -2,7 +2,8 @@
 
 Each host has one folder of this project: ``lib-DIGEST/`` (jars, kept for the next time), and ``MARK/`` for one cluster
 (site files, scheduler folder, logs, local folders). Daemons have the cluster's mark in their environment, by which all
-of them are found, including containers. Hosts need a POSIX shell, Java 17, sha256sum and setsid.
+of them are found, including containers. Hosts need a POSIX shell, the Hadoop release's Java, and the usual tools
+(setsid, sha256sum, grep, awk).
 """
 
 from __future__ import annotations
@@ -182,9 +183,9 @@ def launch(host: Host, role: str, state: ClusterState, progress: Progress) -> No
 
 
 def clean(host: Host, state: ClusterState, progress: Progress) -> list[str]:
-    """Stop the mark's processes on one host.
+    """Stop the cluster's processes on one host and remove its folder there; return a line for each that is left.
 
-    A host that does not answer is named, and the other hosts are still cleaned.
+    An error is returned as a line and not raised, so that the other hosts are still cleaned.
     """
     progress(f"{host.name}: ending what runs")
     try:
@@ -241,7 +242,7 @@ def _sha256(path: Path) -> str:
 
 
 def digest_of(lib: Path) -> str:
-    """Return the digest of a set of jars: each set has its own folder on the hosts."""
+    """Return a digest of the names and sizes of a set of jars: each set has its own folder on the hosts."""
     names = "\n".join(f"{jar.name} {jar.stat().st_size}" for jar in sorted(lib.glob("*.jar")))
     return hashlib.sha256(names.encode()).hexdigest()[:12]
 

@@ -307,7 +307,7 @@ class SshCluster(Cluster):
 
     @classmethod
     def logs(cls, status: ClusterStatus) -> str:
-        """Tell where the daemons' logs are."""
+        """Return where the daemons' logs are."""
         return f"look into logs/ in the cluster's folder on its host (the RM's: beside {status.scheduler_folder})"
 
     def place(self) -> ConfigStore:
@@ -388,8 +388,8 @@ class SshCluster(Cluster):
     def release(self) -> bool:
         """Restore an adopted cluster's allocation file and forget the cluster. Return whether the file had changed.
 
-        The file's content until now, which somebody may have changed in the meantime, is saved in the state's parent
-        folder under a name made of both.
+        If somebody changed the file in the meantime, its present content is first saved beside the state folder, under
+        a name made of the state folder's name and the file's name.
         """
         with self.folder.lock():
             state = self.folder.load()

@@ -85,9 +85,11 @@ class ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class ClusterState:
-    """What is known of a cluster. `mark` names it; `processes` (local) are its parts by name (rm, nm1, nm2 ...).
+    """What is known of a cluster that was started or adopted.
 
-    `running_s`: seconds from ``up`` to all nodes RUNNING (None: not reached). `rm_id`: the RM's ``clusterInfo.id``.
+    `mark`: its unique name. `ports`: its ports on this machine by name. `processes`: its processes on this machine by
+    name (local: rm, nm1, nm2 ...; ssh: tunnel). `started_at`: seconds since 1970. `running_s`: seconds from ``up`` to
+    all nodes RUNNING (None: not reached). `rm_id`: the RM's ``clusterInfo.id``.
     """
 
     backend: str

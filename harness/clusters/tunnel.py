@@ -99,7 +99,7 @@ def _forwarding(tunnel: Tunnel, target: tuple[str, int]) -> type[socketserver.Ba
 
 
 def _pump(peer: socket.socket, channel: paramiko.Channel) -> None:
-    """Copy data in both directions until both sides have closed theirs."""
+    """Copy data in both directions until the remote side closes; the end of the local side's data is passed on."""
     open_sides = {"peer", "channel"}
     while open_sides:
         watched: list[Any] = [peer, channel] if "peer" in open_sides else [channel]
