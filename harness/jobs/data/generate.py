@@ -195,8 +195,9 @@ def generate(
 ) -> Manifest:
     """Make the data set, or its missing parts, with several processes (TPC-H: tpchgen-cli has its own threads).
 
-    ``on_part(done, all, bytes)`` after each part. Raises InputError if there is another data set, or the location
-    refuses.
+    ``on_part(done, all, bytes)`` is called after each part with the number of parts so far, the number of all parts,
+    and the bytes that were written (0: the part existed). Raises CallError for an unknown kind or seed; InputError if
+    there is another data set, or the location refuses.
     """
     if kind != TPCH and kind not in KINDS:
         raise CallError(f"no kind {kind[:40]!r}", hint=f"one of {', '.join([*KINDS, TPCH])}")
@@ -290,9 +291,9 @@ def _tables(size: int, tables: Sequence[str]) -> Generator[Path]:
 
 
 def verify(target: Target, on_part: Callable[[str], None] = lambda _: None) -> list[str]:
-    """Describe what is wrong with a data set; empty if all parts exist with their checksums.
+    """Return what is wrong with a data set, one line each; empty if all parts exist with their checksums.
 
-    ``on_part`` is called with each file before it is read.
+    ``on_part`` is called with each file's name before the file is read. Raises InputError if there is no data set.
     """
     manifest = read_manifest(target)
     if manifest is None:

@@ -249,5 +249,5 @@ def open_target(text: str, where: str = "--out") -> Target:
 
 
 def target_of(place: Path | Target) -> Target:
-    """Return the folder as a target."""
+    """Return a local folder as a target; a target is returned unchanged."""
     return FolderTarget(place) if isinstance(place, Path) else place

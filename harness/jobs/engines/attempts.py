@@ -104,7 +104,10 @@ def summary(attempts: Iterable[Attempt]) -> dict[str, dict[str, float]]:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """``wrong`` None: the answer is correct. ``records``: lines (TeraSort: records) of the output."""
+    """The result of checking a program's answer.
+
+    ``records``: number of lines (TeraSort: records) in the output; ``wrong``: what is wrong (None: it is correct).
+    """
 
     records: int
     wrong: str | None = None

@@ -70,9 +70,10 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """A workload's values for all its programs.
+    """The values that a workload gives for all of its programs.
 
-    The AM's container, a task's container, and the slow start of reduces.
+    ``am`` and ``task``: the containers of an AM and of a task; ``slow_start``: the fraction of the maps that must have
+    ended before reduces are requested.
     """
 
     am: Resource
@@ -208,7 +209,7 @@ class EnginePrograms(ABC):
         return None
 
     def kill(self) -> None:
-        """Kill unfinished applications without the run's tag."""
+        """Kill unfinished applications that do not have the run's tag; the caller kills those that have it."""
         return
 
     @abstractmethod
@@ -241,7 +242,7 @@ class EnginePrograms(ABC):
 
     @abstractmethod
     def document(self) -> dict[str, Any]:
-        """Versions and settings of the engine, for ``run.json``."""
+        """Return versions and settings of the engine, for ``run.json``."""
 
     @abstractmethod
     def close(self) -> None:

@@ -12,7 +12,7 @@ from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.rest import RestClient
 
 _LOG_LINES = 8
-#: Patterns of stack frames, log4j's own complaints, and lines that a NodeManager writes around a log.
+#: How stack frames, log4j's own messages, and the lines that a NodeManager writes around a log begin.
 _NOT_SAID = ("at ", "log4j:", "SLF4J", "...", "***", "====", "Container: container_", "End of LogType", "Log")
 
 

@@ -1,8 +1,7 @@
 """Reads the history that Tez' AM writes of its DAGs (SimpleHistoryLoggingService).
 
-JSON documents separated by bytes of 1.
-
-It is converted to a run's terms: vertices become stages, task attempts become records.
+The history consists of JSON documents, separated by bytes of value 1. Vertices become stages, and task attempts become
+records.
 """
 
 from __future__ import annotations

@@ -158,7 +158,7 @@ class HiveServer:
     def apps(self) -> list[AppStatus]:
         """Return the applications of its sessions, in order.
 
-        Hive replaces our tags, but names each application after its session.
+        Hive replaces the tags of the submission, but names each application after its session.
 
         A session has a folder, with its resources beside it, only while it is open, so the sessions are remembered.
         """

@@ -26,7 +26,10 @@ class HivePlace:
 
 
 def hive_properties(place: HivePlace, sizes: Sizes) -> dict[str, str]:
-    """Return hive-site.xml: HiveServer2 for one run with its metastore (Derby); writes nothing outside ``work``."""
+    """Return the properties of hive-site.xml.
+
+    HiveServer2 serves one run, with its own metastore (Derby), and writes nothing outside ``work``.
+    """
     work, heap = place.work, int(sizes.task_mb * _HEAP)
     return {
         "javax.jdo.option.ConnectionURL": f"jdbc:derby:;databaseName={work}/metastore;create=true",
@@ -68,9 +71,9 @@ def hive_properties(place: HivePlace, sizes: Sizes) -> dict[str, str]:
 
 
 def tez_properties(place: HivePlace, sizes: Sizes, *, queue: str) -> dict[str, str]:
-    """Return tez-site.xml.
+    """Return the properties of tez-site.xml.
 
-    The cluster's own Hadoop jars, Tez' jars beside them, and the history as JSON lines below ``work``.
+    Tez uses the cluster's own Hadoop jars and Tez' jars in addition, and writes its history below ``work``.
     """
     opens, heap = " ".join(JAVA), int(sizes.task_mb * _HEAP)
     return {

@@ -113,9 +113,9 @@ def _program(name: str, combiner: str | None = None) -> Callable[[Call], list[Ha
 def _example(
     call: Call, mapper: str, reducer: str, key: str = "Text", value: str = "Text", **more: str
 ) -> dict[str, str]:
-    """Return a job with the API ``org.apache.hadoop.mapreduce``.
+    """Return the properties of a job with the API ``org.apache.hadoop.mapreduce``.
 
-    ``more``: names below ``mapreduce.job`` (combine, ...).
+    ``more``: further classes, NAME=CLASS for the property ``mapreduce.job.NAME.class`` (combine, inputformat ...).
     """
     return {
         "mapred.mapper.new-api": "true",

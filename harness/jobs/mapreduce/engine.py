@@ -68,7 +68,11 @@ class MapReduce(Engine):
         return program, sizing
 
     def _load_one(self, site: Site, output: Path | Target, jobs: Sequence[ProgramJob]) -> MapReducePrograms:
-        """Load one program: it is staged beside its output, on the output's file system; its data stay in a volume."""
+        """Load a single program.
+
+        Its files are staged beside its output, on the output's file system; in a Docker cluster, in the volume, into
+        which its data are copied.
+        """
         place: LocalStore | HdfsPlace | ContainerPlace
         if copied := isinstance(site.shared, ContainerFolder):
             place = ContainerPlace(site.shared.beside("yarnfair-jobs"))

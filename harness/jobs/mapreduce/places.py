@@ -1,6 +1,6 @@
 """The storage of a program's inputs, files and output: folders that all nodes see under the same path, or HDFS.
 
-Based on the shared folders of harness.jobs.submit, which replayed load uses: on this machine, or in a Docker volume.
+Based on the folders of harness.clusters.shared, which replayed load uses, too: on this machine, or in a Docker volume.
 Hadoop reads and writes both directly; this machine accesses HDFS by WebHDFS, to check it before a job starts.
 """
 

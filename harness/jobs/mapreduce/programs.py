@@ -1,9 +1,8 @@
 """MapReduce programs on a real ResourceManager.
 
-Makes their files available to the nodes, submits them, reads their times.
-
-Uses only REST, without Hadoop's client (harness.jobs.mapreduce.staging builds a job's files). When a job is submitted,
-and how its times are used, is decided by the caller (harness.experiments.real.run).
+This module makes their files available to the nodes, submits them, and reads their times. It uses only REST, without
+Hadoop's client (harness.jobs.mapreduce.staging builds a job's files). The caller (harness.experiments.real.run) decides
+when a job is submitted, and how its times are used.
 """
 
 from __future__ import annotations
@@ -295,7 +294,7 @@ class MapReducePrograms(EnginePrograms):
     def _tell_server(self, job_id: str) -> None:
         """Copy an ended job's history to the folder of the cluster's JobHistoryServer, as an ordinary AM would.
 
-        The job's own folder goes with the run. Raises InputError.
+        The history in the job's own folder is removed at the end of the run. Raises InputError.
         """
         folder = self._folders[job_id]
         if self._server_folder is None or folder in self._told_server:
@@ -364,7 +363,7 @@ class MapReducePrograms(EnginePrograms):
 
 
 def write_centres(files: Sequence[Path], classes: str, target: Path) -> None:
-    """Return the first movies of the input, one for each class."""
+    """Write the first movies of the input, one for each class, to a file. Raises CallError for a bad number."""
     if not classes.isdigit() or not 1 <= int(classes) <= 1000:
         raise CallError(f"classes is {classes[:20]!r}", where="--set", hint="give a number from 1 to 1000")
     lines: list[bytes] = []
@@ -378,7 +377,10 @@ def write_centres(files: Sequence[Path], classes: str, target: Path) -> None:
 
 
 def _identity_reduce(job: ProgramJob) -> dict[str, str]:
-    """Reduces that write their input: Table 3 has a grep with reduces, but its program has none."""
+    """Return the properties of reduces that write their input.
+
+    LTYARN's Table 3 has a grep with reduces, but its program has none.
+    """
     if job.application != "fbgrep" or not job.reduces:
         return {}
     return {

@@ -66,7 +66,7 @@ def splits_of(files: Sequence[InputFile], maps: int) -> list[Split]:
 
 
 def vlong(value: int) -> bytes:
-    """WritableUtils.writeVLong."""
+    """Return an integer as Hadoop's ``WritableUtils.writeVLong`` writes it."""
     if -112 <= value <= 127:
         return struct.pack("b", value)
     head, rest = (-112, value) if value >= 0 else (-120, ~value)
@@ -75,7 +75,7 @@ def vlong(value: int) -> bytes:
 
 
 def text(value: bytes) -> bytes:
-    """Text.write: its length and its bytes."""
+    """Return bytes as Hadoop's ``Text.write`` writes them: their length, and the bytes."""
     return vlong(len(value)) + value
 
 

@@ -60,7 +60,7 @@ def check(program: SparkProgram, settings: Mapping[str, str], data: Input, answe
 
 
 def order_of(sql: str, columns: Sequence[str]) -> list[int]:
-    """Return the columns by which a query sorts its answer."""
+    """Return the indices in ``columns`` of those by which a query sorts its answer."""
     found = _ORDER.search(sql)
     names = [word.split()[0] for word in found.group(1).split(", ")] if found else []
     return [columns.index(name) for name in names]
@@ -112,7 +112,7 @@ def compare_rows(found: Sequence[Row], expected: Sequence[Row], keys: Sequence[i
 
 @contextlib.contextmanager
 def views_of(data: Input) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Return a DuckDB connection with TPC-H's tables."""
+    """Provide a DuckDB connection with TPC-H's tables as views."""
     import duckdb
 
     with duckdb.connect(":memory:", config={"threads": 2}) as connection:

@@ -1,7 +1,7 @@
 """Reads the event log of a Spark driver: events as JSON lines, complete up to the point that the driver reached.
 
-It yields the executors (each a container, held from its registration on) and the attempts of tasks, in the same rows as
-MapReduce's (harness.jobs.mapreduce.history): kind ``executor`` and ``task``; a task's name contains its stage.
+Executors (each a container, held from its registration on) and the attempts of tasks are both returned as `Attempt`,
+with the kinds ``executor`` and ``task``; a task's name contains its stage.
 """
 
 from __future__ import annotations

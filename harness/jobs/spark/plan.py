@@ -228,8 +228,8 @@ def plan(
         f"-cp {shlex.quote(f'{place.home}/jars/*')} {_MASTER} --class {_PYTHON_RUNNER}",
         f"--primary-py-file {shlex.quote(f'{work}/{name}.py')} --arg {shlex.quote(f'{work}/{name}.json')}",
         f"--properties-file {shlex.quote(f'{work}/{name}.properties')}",
-        # In this place the last lines of a failed program are found without asking the node. Python's lines come by its
-        # output.
+        # The log is in the work folder, so that the last lines of a failed program can be read without asking the node.
+        # The Python program's output is in it, too.
         f">{shlex.quote(f'{work}/{log}')} 2>&1",
     ]
     environment = {

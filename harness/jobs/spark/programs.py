@@ -1,6 +1,6 @@
-"""Spark programs of a run.
+"""The Spark programs of a run: submits them through REST, and reads their logs and answers.
 
-Submits them through REST, reads their logs and answers, converts records to a run's terms.
+What a driver logged becomes stages and task records.
 """
 
 from __future__ import annotations

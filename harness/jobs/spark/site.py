@@ -23,7 +23,7 @@ from harness.jobs.spark import installation
 from harness.jobs.spark.catalogue import SparkProgram
 from harness.jobs.spark.plan import Input
 
-#: The memory of a NodeManager besides its containers.
+#: The memory of a NodeManager besides its containers, MiB.
 NODE_MB = 300
 #: Arrow's names of types -> Spark's.
 _TYPES = {"int64": "bigint", "int32": "int", "date32[day]": "date", "double": "double"}
@@ -121,7 +121,7 @@ class SparkNodes:
         return _copied(self.volume, found, files, f"spark-{installation.version()}", progress)
 
     def data(self, found: Input, progress: Callable[[str], None]) -> Input:
-        """Return the path of a local data set on the nodes. Raises InputError."""
+        """Return a local data set with its path on the nodes, copied if necessary. Raises InputError."""
         if self.volume is None:
             return found
         folder = Path(found.path)
@@ -133,7 +133,7 @@ class SparkNodes:
         return replace(found, path=_copied(self.volume, folder, files, f"data-{of.hexdigest()[:16]}", progress))
 
     def node_limit_mb(self) -> int | None:
-        """Return the real memory limit of a node if it is below its advertised memory; None if no limit is known."""
+        """Return the smallest memory limit of the containers in which nodes run, MiB; None if there is no limit."""
         return None if self.volume is None else self.volume.node_limit_mb()
 
 

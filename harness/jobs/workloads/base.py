@@ -30,15 +30,16 @@ from harness.traces.swim import SwimRow, read_swim
 class Workload(Strict):
     """The jobs of one queue, as a file describes them."""
 
-    #: Whether it is a trace that lists each task. Then numbers of tasks cannot be scaled, and the jobs have sizes.
+    #: Whether it is a trace that lists each task. Then numbers of tasks cannot be scaled, and the trace gives the sizes
+    #: of containers.
     lists_tasks: ClassVar[bool] = False
     #: Whether jobs may have other stages than maps and reduces.
     has_stages: ClassVar[bool] = True
 
     kind: str
-    """Which form it is."""
+    """The type of the workload."""
     about: str = ""
-    """What it is, in words."""
+    """A description in words."""
     start_s: Seconds = 0.0
     """Added to every submission."""
 
@@ -49,7 +50,7 @@ class Workload(Strict):
     def demands(self) -> Iterator[tuple[str, Resource]]:
         """Yield (label, size) of each type of container that it requests.
 
-        Nothing for traces, whose jobs have the sizes.
+        A trace that lists each task yields nothing here, because the sizes are in the trace.
         """
         for name in type(self).model_fields:
             said = getattr(self, name)
@@ -63,8 +64,8 @@ class Workload(Strict):
     ) -> Iterable[JobSpec]:
         """Return the jobs of one queue: a list, or for a whole trace an iterator in ascending order of submission.
 
-        ``queue`` is the leaf's full path, ``start_s`` is added to every submission. Ids are ``<leaf>-<number>`` and the
-        same for every policy. Raises InputError with file, line and key.
+        ``queue`` is the leaf's full path, ``start_s`` is added to every submission. Ids are the same for every policy:
+        the trace's own (``sls``, ``recorded``), or else ``<leaf>-<number>``. Raises InputError with file, line and key.
         """
 
 

@@ -29,11 +29,11 @@ class BinSpec(Strict):
     type: Name
     """Its name in tables."""
     maps: int = Field(ge=1, le=MOST_TASKS)
-    """Of each job."""
+    """Maps of each job."""
     reduces: Tasks = 0
-    """Of each job."""
+    """Reduces of each job."""
     jobs: int = Field(ge=1, le=MOST_JOBS)
-    """How many jobs."""
+    """Number of jobs."""
     map_demand: DemandSpec | None = None
     """Instead of `map.demand`."""
     reduce_demand: DemandSpec | None = None

@@ -30,9 +30,9 @@ class JobTemplate(Strict):
     name: Name
     """Its name in tables."""
     maps: int | None = Field(default=None, ge=1, le=MOST_TASKS)
-    """MapReduce: how many."""
+    """MapReduce: number of maps."""
     reduces: Tasks = 0
-    """MapReduce: how many."""
+    """MapReduce: number of reduces."""
     map: TaskSpec | None = None
     """Instead of `task`, for maps."""
     reduce: TaskSpec | None = None
@@ -43,7 +43,7 @@ class JobTemplate(Strict):
     """Spark: `count`, `slots` (tasks at once in each), `demand`; with `dynamic` their number
     [follows the tasks](simulator.md#how-does-sparks-dynamic-allocation-ask-for-executors), and `count` is the most."""
     iterations: int = Field(default=1, ge=1, le=10_000)
-    """How often the stages are gone through."""
+    """How often the stages run, one iteration after another."""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -69,9 +69,9 @@ class SequenceWorkload(MapReduceWorkload):
     task: TaskSpec
     """`demand` and `duration`, for jobs and stages that have none."""
     jobs: list[JobTemplate] = Field(min_length=1, max_length=10_000)
-    """In this order."""
+    """The jobs in their order."""
     rounds: int = Field(default=1, ge=1, le=100_000)
-    """How often the jobs are gone through."""
+    """How often the list of jobs is repeated."""
 
     def demands(self) -> Iterator[tuple[str, Resource]]:
         """Yield what each kind of container asks for, with a label for messages."""

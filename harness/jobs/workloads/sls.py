@@ -29,7 +29,7 @@ class SlsWorkload(Workload):
     trace: Name
     """Hadoop SLS' JSON."""
     only: Name | None = None
-    """One queue of it; none: all."""
+    """Only the jobs of this queue of the trace; none: all."""
 
     def trace_name(self) -> str | None:
         """The SLS trace."""

@@ -32,11 +32,11 @@ class TraceWorkload(MapReduceWorkload):
     reduce: TaskSpec
     """`demand` and `duration` of a reduce. One for each 10⁹ shuffled bytes begun, at most 999; none without."""
     first: int | None = Field(default=None, ge=1)
-    """How many of its jobs; none: all."""
+    """Number of its first jobs that are read; none: all."""
     parts: int = Field(default=1, ge=1, le=100_000)
-    """Only every n-th job."""
+    """Only every `parts`-th job."""
     part: int = Field(default=1, ge=1)
-    """Begins with this one."""
+    """Number of the first job that is taken, from 1."""
     time_scale: Positive = 1.0
     """A factor on its times."""
 
