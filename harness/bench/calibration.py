@@ -46,7 +46,11 @@ def calibrate() -> float:
 
 
 def ratios(rates: list[float], steps: Mapping[str, list[float]]) -> dict[str, Any]:
-    """Return the median and quartiles of events per step of the loops that ran right before and after each stretch."""
+    """Return the median and the quartiles of the events per step of a calibration loop, for each loop.
+
+    ``rates``: events per second of each stretch; ``steps``: loop -> its steps per second before the first stretch and
+    after each. A stretch is compared with the harmonic mean of the two runs next to it.
+    """
     found: dict[str, Any] = {}
     for name, speeds in steps.items():
         beside = [2 / (1 / before + 1 / after) for before, after in pairwise(speeds)]

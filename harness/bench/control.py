@@ -68,9 +68,8 @@ def measure_decisions(policies: tuple[str, ...], sizes: tuple[int, ...]) -> dict
 def _looks(size: int, count: int) -> list[Observed]:
     """Return `count` observations, one second apart, of `size` leaves in groups of 32.
 
-    Usage of every leaf changes each time.
-
-    Three in four leaves wait for containers, and one in fifty leaves has started no task for longer than T_wait.
+    The usage of every leaf changes from one observation to the next. Three in four leaves wait for containers, and one
+    in fifty leaves has started no task for 21 s.
     """
     parents = {"root": None, **{f"root.g{i:04}": "root" for i in range((size + 31) // 32)}}
     used = [(0, 0)] * size

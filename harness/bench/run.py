@@ -184,6 +184,9 @@ def measure_engine(
 
     The speed of a machine that others use too changes within a second. The calibration loops therefore run between any
     two stretches, and each stretch is compared with the loops next to it. Further fields: docs/reference/bench.md.
+
+    ``policy``: a policy's name, ``user_policy``, or ``capacity``, with ``_N`` for N queues instead of four; ``warm_s``:
+    virtual seconds before the first stretch; ``events``: number of events in all stretches together.
     """
     from harness.policies.registry import make_policy
     from harness.sim.simulate import Simulation
