@@ -2,21 +2,28 @@
 
 ::
 
+    reading    files of a run directory as plain values
     data       run directories as the report reads them
+    variants   runs grouped by variant, with means over seeds
     findings   what the runs show about the papers' findings
+    first      the first screen: verdict, changes by queue
     curves     curves reduced to few points
     figures    which curves, in which unit
     hierarchy  the plots of groups, running tasks and starvation
     sweeps     charts over a setting in which runs differ
-    svg        how a chart is drawn
+    heat_maps  maps over two settings in which runs differ
+    charts     all types of charts; svg and heat_map draw them
     tables     the page's tables
     page       sections, words
     templating the templates, and how names break
     kinds      which page runs of another experiment type have
-    trace      a run for Perfetto
+    tools      what the pages of other experiment types share
     printed    the page's charts as figures for print
-    tools      what these pages share
+    gallery    the papers' figures for print
+    trace      a run for Perfetto
     comparing  the page of `compare --html`
+    trend      the page and the text of `trend`
+    demo       what `demo` shows
     serving    a page on a port of this machine
     whatif     the page of `whatif`
     live       the page of `top --serve` and of `enforce`

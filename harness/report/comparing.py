@@ -29,7 +29,7 @@ from harness.results.runs import RunRecord
 
 #: Larger relative differences are drawn at the border with an arrow; the row's numbers show their size.
 MOST = 2.0
-#: Parts without a result are unfolded for at most this many contenders: of more, the table at the top is enough.
+#: With at most this many contenders, the unclear metrics of one that has no clear result are shown unfolded.
 _MOST_UNFOLDED = 3
 #: The axis covers the intervals of this fraction of the rows, so that a single large change does not flatten the rest.
 REACHED = 0.8

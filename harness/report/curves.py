@@ -35,8 +35,9 @@ class Curve:
 def bucket_means(time_s: Floats, value: Floats, buckets: int) -> tuple[Curve, float]:
     """Return time-weighted means of a right-continuous step function over at most `buckets` equal spans of time.
 
-    ``value[k]`` holds from ``time_s[k]`` to ``time_s[k + 1]`` (the last one has no width). Returns the curve at the
-    middles of the buckets and the bucket's width in seconds (0: the samples are returned without averaging).
+    ``value[k]`` holds from ``time_s[k]`` to ``time_s[k + 1]`` (the last one has no width); a value that is not finite
+    counts as 0 in a mean. Returns the curve at the middles of the buckets and the bucket's width in seconds (0: the
+    samples are returned without averaging).
     """
     if len(time_s) <= buckets or time_s[-1] <= time_s[0]:
         return Curve(time_s, value), 0.0
@@ -82,7 +83,8 @@ def within(curve: Curve, *, low: float = -math.inf, high: float = math.inf) -> C
 def thin(curve: Curve, *, tolerance: float) -> Curve:
     """Return the curve with fewer points, nowhere further than `tolerance` (in units of y) from the original.
 
-    The Ramer-Douglas-Peucker rule with vertical distance, without recursion. Gaps (NaN) are kept.
+    This is the Ramer-Douglas-Peucker algorithm with vertical distance, without recursion. Gaps (NaN) are kept; ``low``
+    and ``high`` are left out.
     """
     count = len(curve.x)
     if count < 3:

@@ -170,7 +170,11 @@ class Run(RunRecord):
         return {queue: value for queue, value in found.items() if value is not None}
 
     def contention(self) -> tuple[float, float] | None:
-        """Return the fractions of samples with a demand above the cluster, and above the shares of two queues."""
+        """Return two fractions of the samples; None if they are not known.
+
+        In the first, the demand of all leaves together exceeds the cluster; in the second, the demand of two leaves or
+        more exceeds their own shares.
+        """
         of_leaves = [self.series[leaf] for leaf in self.leaves]
         if not of_leaves or not self.capacity_mb or len({len(series.time_s) for series in of_leaves}) != 1:
             return None

@@ -69,9 +69,9 @@ class Styles:
 
     @staticmethod
     def of(runs: Sequence[Run]) -> Styles:
-        """Create it: leaves first, in the order of the first run that has them, then parents.
+        """Number the queues and variants of runs.
 
-        Leaves that are not drawn last.
+        Leaves that are drawn come first, in the order of the first run that has them, then parents, then other leaves.
         """
         names: dict[str, int] = {}
         leaves = list(dict.fromkeys(q for run in runs for q in run.leaves))
@@ -406,7 +406,10 @@ def _counted(run: Run, series: Series) -> Curve | None:
 
 
 def detail_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
-    """Fig. 6 as the paper has it: the first 260 s, sample by sample, of one run under a policy that asks for it."""
+    """Return Fig. 6 as the paper has it: the first 260 s, sample by sample, of one run.
+
+    It is the first run inside the scheduler whose policy asks for this figure (`has_detail_figure`).
+    """
     inside = (one.first for one in variants if one.first.mode == "inside")
     chosen = next((run for run in inside if has_detail_figure(run.policy)), None)
     if chosen is None or chosen.end_s() < 60:

@@ -91,9 +91,9 @@ class OfVariant:
 
     #: Whether the claim holds in it. None: not judged.
     holds: bool | None
-    #: The values used. "": those of the case before.
+    #: The values used, as a line of the evidence. "": no line.
     text: str
-    #: "": all runs together.
+    #: The variant's name. "": the case is not of a single variant.
     variant: str = ""
     #: The numbers in the text, for means and intervals over several seeds.
     figures: tuple[Figure, ...] = ()

@@ -35,8 +35,9 @@ _NAMES, _LEFT, _RIGHT, _ROW, _TOP, _BOTTOM = 19, 132, 14, 20, 8, 40
 class Move:
     """One queue: a value before and after. ``better``: -1 worse, 0 the same, 1 better.
 
-    For runs in many phases: the smallest and the largest value after, and of the relative change. For several seeds:
-    the 95 % intervals of both. ``unclear``: text for a change of uncertain direction.
+    ``span``: a range of the value after; ``changes``: a range of the relative change. For runs in many phases, each
+    goes from the smallest to the largest value; for several seeds, it is the 95 % interval. ``unclear``: text for a
+    change of uncertain direction.
     """
 
     queue: str
@@ -171,7 +172,7 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequenc
 
 
 def _with_bands(move: Move, before: Phases | None, after: Phases | None) -> Move:
-    """Return it with the ranges of its values over the phases, if there are phases."""
+    """Return the move with the ranges of its values over the phases, if there are phases."""
     if before is None or after is None:
         return move
     keys = ("queues", move.queue, _MEAN)
@@ -180,7 +181,7 @@ def _with_bands(move: Move, before: Phases | None, after: Phases | None) -> Move
 
 
 def _with_intervals(move: Move, before: Ran, after: Ran) -> Move:
-    """Return it with the 95 % intervals of its value after and of its change, if both variants have several seeds."""
+    """Return the move with 95 % intervals of its value after and of its change, if both variants have several seeds."""
     found = change(before, after, completion_of(move.queue))
     if found is None or found.seeds < 2:
         return move
@@ -264,10 +265,7 @@ def moves(before: Mapping[str, object], after: Mapping[str, object]) -> list[Mov
 
 
 def changes_chart(found: Sequence[Move], title: str, label: str) -> Markup:
-    """Draw one row per queue: a ring before, a dot after, a line between them.
-
-    A broad line for the range over phases.
-    """
+    """Draw one row per queue: a ring before, a dot after, a line between them, and a broad line for `Move.span`."""
     shown = furthest(found)
     values = [value for move in shown for value in (move.before, move.after, *(move.span or ()))]
     logarithmic = min(values) > 0 and max(values) / min(values) > 5

@@ -16,7 +16,7 @@ from harness.report.svg import RIGHT, TOP, WIDTH, lettering, number, whole
 
 #: The colours of the smallest and of the largest value; others are interpolated.
 PALEST, DARKEST = (0xE6, 0xF0, 0xFA), (0x00, 0x3C, 0x6E)
-#: Cells from this fraction of the range on have white text, others black text, both with a contrast of 4.5 1.
+#: Cells from this fraction of the range on have white text, others black text, both with a contrast of 4.5:1 or more.
 WHITE_TEXT_FROM = 0.66
 #: The text of a cell without a value.
 NO_VALUE = "\u2013"

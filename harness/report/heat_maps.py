@@ -49,7 +49,7 @@ class _Grid:
 
 
 def heat_map_groups(runs: Sequence[Run]) -> list[Group]:
-    """Return maps for each policy and two settings that vary together: loss, last loss and longest wait."""
+    """Return maps of each metric (`Together.measures`) for each policy and each two settings that vary together."""
     groups: list[Group] = []
     for own in belonging_together(runs):
         values = {name: own_values for name, own_values in _values(own.runs).items() if len(own_values) > 1}

@@ -11,7 +11,7 @@ from harness.report.findings import starved_s
 from harness.report.svg import Line, LineChart
 from harness.report.variants import Variant
 
-#: Curves of several policies in one chart cross all the time, so they have fewer and longer means.
+#: Maximum number of means of a curve in the small charts of running tasks.
 COARSE = 60
 #: Maximum number of charts of running tasks on a page.
 MOST_SMALL = 40

@@ -42,9 +42,10 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 def content_policy(page: str) -> str:
-    """Return the page's content policy.
+    """Return the page's Content-Security-Policy.
 
-    Its inline scripts and styles by their hashes, data from its origin, nothing else.
+    It allows only the page's own inline scripts and styles (by their hashes), requests to the page's origin, and images
+    in ``data:`` URLs.
     """
 
     def hashes(tag: str) -> str:
@@ -64,9 +65,8 @@ class PageServer:
     ----------
     host, port : the address (0: any free port).
     page : the document at ``/``.
-    answers : path -> handler whose result is sent as JSON, for requests of the page's own script. A YarnfairError
-    becomes
-        ``{"error": line}`` with status 400.
+    answers : path -> handler whose result is sent as JSON, for requests of the page's own script. A YarnfairError is
+        sent as ``{"error": line}`` with status 400.
     """
 
     def __init__(self, host: str, port: int, page: str, answers: Mapping[str, Answer]) -> None:

@@ -21,7 +21,7 @@ WIDTH, HEIGHT = 420, 252
 LEFT, RIGHT, TOP, BOTTOM = 64, 10, 10, 42
 #: Width of a digit in a tick's text.
 _DIGIT = 7.0
-#: Dark enough on white for text contrast (4.5 1 or more), and distinguishable under common colour blindness.
+#: Dark enough on white for text contrast (4.5:1 or more), and distinguishable under common colour blindness.
 COLOURS = ("#0060a8", "#b8430a", "#04704f", "#8b2a8b", "#7a5c00", "#444444", "#a31545", "#0b6a80")
 #: Their counterparts on a dark background.
 DARK_COLOURS = ("#58aef0", "#f08a50", "#3fc094", "#d884d8", "#d3b24a", "#b8b8b8", "#f0709a", "#52b9d0")

@@ -34,7 +34,7 @@ LABELS: Mapping[str, str] = {
 }
 #: A setting with fewer values makes no curve.
 FEWEST_VALUES = 3
-#: Metrics of other experiment types that are drawn over two settings.
+#: Maximum number of metrics of another experiment type that are drawn over two settings.
 MOST_MEASURES = 4
 #: Maximum number of curves in one chart.
 MOST_CURVES = 8
@@ -116,7 +116,7 @@ def _mean_curve(at: Mapping[float, Sequence[float]]) -> Curve:
 
 
 def sweep_groups(runs: Sequence[Run]) -> list[Group]:
-    """Return charts of loss, last loss and longest wait for each policy and each setting with at least three values."""
+    """Return charts for each policy and each setting with at least `FEWEST_VALUES` values, one for each metric."""
     groups: list[Group] = []
     for own in belonging_together(runs):
         for axis in dict.fromkeys(name for run in own.runs for name in settings_of(run)):

@@ -152,7 +152,7 @@ def mean_of(variant: Variant, value_of: Callable[[Run], float | None], digits: i
 
 
 def _cell(variant: Variant, one: Measure) -> str:
-    """Return a value with its interval over seeds or its band over phases; of a queue if it is named after one."""
+    """Return a measure's value with its interval over seeds or its band over phases."""
     # Counts are equal in each phase.
     found = None if one.key in _COUNTS else span(variant.first.phases, *one.path)
     return banded(mean_of(variant, lambda run: one.of(run.summary), one.digits), found, one.digits, one.scale)
@@ -337,9 +337,9 @@ def _further(variant: Variant, key: Key) -> str:
 
 
 def decision_tables(runs: Sequence[Run]) -> list[Table]:
-    """Return tables of the controller's decisions and reasons.
+    """Return a table for each run with decisions of a controller: the first ones with their reasons.
 
-    Numbers by kind, and the first ones of each run from outside.
+    The note below a table has the number of all decisions, by type.
     """
     tables = []
     for run in runs:
@@ -361,7 +361,7 @@ def decision_tables(runs: Sequence[Run]) -> list[Table]:
 
 
 def _ordered(value: object, places: Mapping[str, int]) -> Any:
-    """A value of each queue, in the order of the page's tables; anything else as it is."""
+    """Return a mapping by queue in the order of the page's tables; return anything else unchanged."""
     if not isinstance(value, Mapping) or not any(queue in places for queue in value):
         return value
     return dict(sorted(value.items(), key=lambda item: places.get(item[0], len(places))))
@@ -416,9 +416,10 @@ def _why(entry: Mapping[str, object], resource: str) -> str:
 
 
 def wait_tables(runs: Sequence[Run]) -> list[Table]:
-    """Return tables of the longest waits.
+    """Return tables of the longest times in which a queue waited.
 
-    For a container while some were asked for, and with demand but no running task.
+    The first is of waits for a container while some were requested, the second of times with demand and no running
+    task.
     """
     leaves = list(dict.fromkeys(leaf for run in runs for leaf in run.starvation))
     variants = tabled(runs)

@@ -131,7 +131,7 @@ def lines(groups: Sequence[Group]) -> list[str]:
 
 
 def document(groups: Sequence[Group], remarks: Sequence[str]) -> dict[str, object]:
-    """Return the same as JSON, with every value."""
+    """Return the histories and the remarks as a JSON document, with every value."""
     return {
         "histories": [_as_document(one) for group in groups for one in group.histories],
         "remarks": list(remarks),

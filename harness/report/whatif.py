@@ -14,7 +14,7 @@ from harness.report.templating import page_templates
 
 
 def page(data: Mapping[str, object] | None = None) -> str:
-    """The document; ``data``: what an exported one shows (`harness.predict.whatif.WhatIf.export`)."""
+    """Return the page; ``data``: what an exported page shows (`harness.predict.whatif.WhatIf.export`)."""
     # A text that holds "</script" would end the block.
     text = (
         "null" if data is None else json.dumps(plain(data), allow_nan=False, ensure_ascii=True).replace("<", "\\u003c")

@@ -11,7 +11,10 @@ SERIES = re.compile(r"\[([^\[\]]*;[^\[\]]*)\]")
 
 
 def found(values: object, keys: str) -> Any:
-    """Return the value at the keys (``a/b/0``) of a record. Raises KeyError with the possible keys."""
+    """Return the value at the keys (``a/b/0``) of a record; ``~1`` stands for a ``/`` within a key.
+
+    Raises KeyError with the possible keys.
+    """
     at = values
     for part in keys.split("/"):
         key = part.replace("~1", "/")

@@ -25,7 +25,8 @@ THEIRS = 5
 class Panel:
     """One figure: groups of bars.
 
-    ``ours``: name -> bars; ``theirs``: name -> the paper's values, None if unreadable.
+    ``ours``: name -> bars; ``theirs``: name -> the paper's values, None if unreadable; ``factor``: multiplies the
+    values of ``ours``; ``level``: position and text of a horizontal line; ``digits``: decimal digits of a bar's label.
     """
 
     title: str
