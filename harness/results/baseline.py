@@ -96,7 +96,8 @@ class Baseline:
 def held_by_spread(key: Key) -> bool:
     """Return whether a metric has a bound in runs that are not exactly repeatable.
 
-    It has a direction and is no clock time.
+    Such a metric has a better direction and is neither a count nor a time of the machine, except the ratios of
+    ``yarnfair bench``.
     """
     metric = key.metric
     of_bench = key.key.partition(".")[0] in BENCH
@@ -131,9 +132,9 @@ def floor(key: Key, spread: Spread) -> float:
 def bound(key: Key, spread: Spread, *, metrics: int, runs: int = 1, margin: float | None = None) -> float | None:
     """Return the worst value that counts as unchanged, for the mean of `runs` runs; None if there is no bound.
 
-    A prediction bound of Student's t on the spread's scale, at FALSE_ALARMS / `metrics` on the worse side, and never
-    nearer than the recorded range beyond the worst recorded value, or than `floor`. With a margin, the bound is that
-    fraction of the median beyond the worst recorded value.
+    The bound is a prediction bound of Student's t on the spread's scale, at FALSE_ALARMS / `metrics` on the worse side.
+    It lies beyond the worst recorded value by at least the recorded range / sqrt(`runs`), and by at least `floor`. With
+    a margin, the bound lies beyond the worst recorded value by that fraction of the median instead.
     """
     if key.metric.better == "neither":
         return None
@@ -391,7 +392,7 @@ def _entries() -> TypeAdapter[list[Entry]]:
 
 
 def merged(entries: Iterable[Entry], keep: Sequence[Entry]) -> list[Entry]:
-    """Return `entries`, followed by those of `keep` that they do not replace."""
+    """Return the entries of `keep` that `entries` do not replace, followed by `entries`."""
     new = list(entries)
     names = {entry.name for entry in new}
     return [*(entry for entry in keep if entry.name not in names), *new]

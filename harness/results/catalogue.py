@@ -259,7 +259,7 @@ def _numbers(values: Mapping[str, object], above: str = "") -> Iterator[tuple[st
 
 
 def number(value: object) -> float | None:
-    """Return a finite number unchanged; None for anything else in a file."""
+    """Return a finite number as a float; None for anything else in a file."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
     try:

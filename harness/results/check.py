@@ -99,7 +99,8 @@ def check(runs: Sequence[RunRecord], baseline: Baseline, *, folder: bool = False
     folder
         Whether a folder of runs was given, which stands for all that is recorded even if one run is left in it.
     strict
-        Whether an experiment or backend of the baseline of which several runs or a folder have none is not judged.
+        Whether recorded entries of an experiment and backend of which no run was given are listed, as not judged. This
+        only matters if several runs or a folder are given.
 
     Returns
     -------
@@ -229,7 +230,7 @@ def _other_software(run: RunRecord, entry: Entry) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """The outcome for one metric, without whose metric it is. The fields are those of `Held`."""
+    """The outcome for one metric, without the names of run and metric. The fields are those of `Held`."""
 
     value: float | None
     recorded: float | None

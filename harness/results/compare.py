@@ -265,7 +265,7 @@ def _row_document(row: Row) -> dict[str, Any]:
     }
 
 
-#: Metrics that a verdict names first, because they matter most.
+#: The number of metrics that a verdict names, and the metrics that it names first, because they matter most.
 _NAMED = 3
 _FIRST = ("sharing_loss_integral", "makespan_s", "queues.mean_completion_s")
 #: Advised number of runs per group.
@@ -321,7 +321,7 @@ def method(comparison: Comparison, label: str) -> str:
 
 
 def _listed(found: Sequence[tuple[Key, Contender]]) -> str:
-    """``5 metrics (makespan -12.0 %; ...; 2 more)``."""
+    """Return a text such as ``5 metrics (makespan -12.0 %; ...; 2 more)``."""
     return f"{counted(len(found), 'metric')} ({'; '.join(_named(found))})"
 
 

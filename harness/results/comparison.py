@@ -205,9 +205,9 @@ YARN = (
 
 
 def with_added(measures: Sequence[Measure]) -> Sequence[Measure]:
-    """Return the measures.
+    """Return the measures; for runs on YARN, add the metrics of extensions that ask for a row.
 
-    For runs on YARN, with the metrics of extensions that ask for a row (`Metric.in_comparison`).
+    These have `Metric.in_comparison` set.
     """
     if measures is not YARN:
         return measures
@@ -385,7 +385,8 @@ def _columns(
 ) -> list[str]:
     """Format one column per run.
 
-    Blocks of (title, (a measure's title, one cell per run)), and the widths of both columns.
+    ``blocks``: (title, rows), where a row is (a measure's title, one cell per run); ``label`` and ``cell``: widths of
+    the first column and of the others, in characters.
     """
     lines = [" " * label + line for line in _heads(heads, cell)]
     for title, rows in blocks:

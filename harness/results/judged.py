@@ -21,7 +21,8 @@ from harness.results.acknowledge import fits
 from harness.results.catalogue import Key
 from harness.results.check import NO_RUN, Checked, Held
 
-#: What fails: worse results; also changes of metrics without a better direction; also improvements.
+#: What fails. ``worse``: worse results; ``change``: also changes of metrics without a better direction; ``any``: also
+#: improvements.
 Only = Literal["worse", "change", "any"]
 #: Number of metrics that a failure names, worst first.
 NAMED = 5
@@ -67,7 +68,7 @@ def _worst(alarms: Sequence[Held]) -> str:
 
 
 def _grouped(held: Iterable[Held], by: Callable[[Held], object]) -> list[list[Held]]:
-    """Group equal items, in order of first occurrence."""
+    """Group the results for which ``by`` returns the same, in order of first occurrence."""
     found: dict[object, list[Held]] = {}
     for one in held:
         found.setdefault(by(one), []).append(one)
@@ -79,7 +80,7 @@ def _title(held: Held) -> str:
 
 
 def good_lines(found: Checked) -> list[str]:
-    """Return improvements and intended changes, one line per metric, at most five per variant."""
+    """Return improvements, and changes in a history that raise no alarm: a line per metric, at most five a variant."""
     good = [one for one in found.held if one.verdict == "better" or one.words.startswith("changed from")]
     out = []
     for own in _grouped([one for one in good if not one.alarm], _title):

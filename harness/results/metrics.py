@@ -68,7 +68,7 @@ def last_loss_s(time_s: ArrayLike, loss: ArrayLike) -> float:
 def until(time_s: ArrayLike, end_s: float) -> int:
     """Return how many samples are at or before `end_s`, plus the next one if none is exactly there.
 
-    Curves end flat.
+    That next sample stands for the end, at which nothing changes any more.
     """
     t = np.asarray(time_s, dtype=np.float64)
     count = int(np.searchsorted(t, end_s, side="right"))
@@ -100,7 +100,10 @@ def mean(values: ArrayLike) -> float | None:
 
 
 def expected_s(duration: Duration) -> float:
-    """Return the mean of a distribution of task durations, in seconds."""
+    """Return the mean of a distribution of task durations, in seconds.
+
+    Recorded attempts (``attempts``) of one task count together.
+    """
     if duration.kind == "lognormal":
         return math.exp(duration.mu + duration.sigma**2 / 2)
     if duration.kind == "uniform":

@@ -1,7 +1,6 @@
 """Metrics of the other papers, over the recorded curves of any run.
 
-Soft fairness, discrimination, progress share; and Armada's fairness error.
-
+These are soft fairness (QKnober), discrimination (FAWKES), progress share (HotCloud 2011) and Armada's fairness error.
 They are computed for every policy in the same way, so that policies of different papers can be compared. A queue
 corresponds to QKnober's user, FAWKES' MR-cluster and HotCloud's job. docs/how-results-are-computed.md defines the
 terms.

@@ -77,7 +77,10 @@ def span(phases: Phases | None, *keys: str) -> tuple[float, float] | None:
 
 
 def write_phases(folder: Path, summaries: Sequence[Mapping[str, object]]) -> None:
-    """Into a run directory. ``summaries``: of the variant, one a phase. Raises InputError when the disk refuses."""
+    """Write ``phases.json`` into a run directory. ``summaries``: those of the variant, one per phase.
+
+    Raises InputError if the disk refuses.
+    """
     document = {"phases": len(summaries), "figures": listed(summaries)}
     write_text(folder / FILE, json.dumps(plain(document), ensure_ascii=False, allow_nan=False) + "\n")
 
@@ -99,7 +102,10 @@ def read_phases(folder: Path) -> Phases | None:
 
 
 def listed(summaries: Sequence[Mapping[str, object]]) -> dict[str, Any]:
-    """Equally built documents as one, a list in place of each number; what is no number in any is left out."""
+    """Merge documents of one form into one, with a list in place of each number (None: not a number there).
+
+    A value that is not a number in any document is left out.
+    """
     found: dict[str, Any] = {}
     for key in dict.fromkeys(key for summary in summaries for key in summary if key != _NOT_KEPT):
         values = [summary.get(key) for summary in summaries]

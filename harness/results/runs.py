@@ -245,7 +245,7 @@ def read_runs(paths: Iterable[Path]) -> list[RunRecord]:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A run whose files have the same content as those of ``original``, its start and its durations included."""
+    """A run whose run.json and summary.json equal those of ``original``, including its start and its durations."""
 
     run: RunRecord
     original: RunRecord
@@ -257,7 +257,7 @@ class Copy:
 
     @property
     def remark(self) -> str:
-        """Say that it is left out."""
+        """Return the remark that it is left out."""
         return f"left out: {self.run.path}: {self.words}, so that it is no other run"
 
 

@@ -62,7 +62,7 @@ class Change:
 
 
 def change(before: Ran, after: Ran, value_of: Callable[[Mapping[str, object]], float | None]) -> Change | None:
-    """How a figure changed between two variants; None where one has no number there, or 0 before."""
+    """Return the relative change of a value between two variants; None if one has no number, or ``before`` has 0."""
     was, now = value_of(before.summary), value_of(after.summary)
     if was is None or now is None or was <= 0:
         return None
@@ -77,7 +77,7 @@ def change(before: Ran, after: Ran, value_of: Callable[[Mapping[str, object]], f
 
 
 def completion_of(queue: str) -> Callable[[Mapping[str, Any]], float | None]:
-    """Return the path in a summary of the mean completion time of a queue's jobs."""
+    """Return a function that returns the mean completion time of a queue's jobs from a summary, in seconds."""
     return lambda summary: number(((summary.get("queues") or {}).get(queue) or {}).get("mean_completion_s"))
 
 
@@ -89,8 +89,8 @@ def sentences(name: str, runs: Sequence[Ran]) -> list[str]:
     the first run on the same scheduler that does not pay back but divides the cluster by demand; with a fixed partition
     (no sharing at all) only if there is no other.
 
-    None without a run that pays back and one that does not. One sentence, which says so, where such runs are on
-    different schedulers only.
+    The list is empty without a run that pays back and one that does not. If such runs are on different schedulers only,
+    it has one sentence, which says so.
     """
     pair = before_and_after(runs)
     if pair is None:
@@ -128,7 +128,7 @@ def before_and_after(runs: Sequence[Ran]) -> tuple[Ran, Ran] | None:
 
 
 def reference(runs: Sequence[Ran]) -> str | None:
-    """Return the label of the reference run: the first that shares and does not pay back."""
+    """Return the label of the reference run: the first that shares and does not pay back, or else the first run."""
     found = _without(runs) or (runs[0] if runs else None)
     return None if found is None else found.label
 

@@ -147,10 +147,10 @@ class WriteThrottle:
 
     ::
 
-        pace = Pace()
+        throttle = WriteThrottle()
         while ...:
-            if pace.due():
-                with pace:
+            if throttle.due():
+                with throttle:
                     write everything
     """
 
@@ -291,7 +291,7 @@ class RunDirectory:
 
 
 def _refuse_foreign(path: Path, before: Mapping[str, object], identity: Mapping[str, object]) -> None:
-    """Raises InputError where a valid run of something else stands."""
+    """Raise InputError if a valid run of something else is at the path."""
     if before["exit"] != 0:
         return
     for key in _SAME:
