@@ -1,7 +1,4 @@
-"""A whole call of `yarnfair plan`, for the command and for Python.
-
-Checks and simulates both files, applies the rules.
-"""
+"""A whole call of `yarnfair plan`, for the command and for Python: checks, simulates and judges a change."""
 
 from __future__ import annotations
 

@@ -116,8 +116,8 @@ class QueueChange:
     applications : number of the trace's applications that run in it before the change; for a new queue, after the
         change.
     times, counts : figure -> change (`TIMES`, `COUNTS`).
-    moved : the queue in which its applications run after the change, if it is another one.
-    reasons : why applications are refused after the change.
+    moved : another queue -> how many of its applications run there after the change.
+    reasons : why applications are refused after the change -> how many are.
     gone : "wait", "completion" -> how many applications have this time before the change but not after, phase by phase.
     """
 
@@ -253,8 +253,9 @@ class Rule:
     def judge(self, queue: QueueChange, unsure: str = "") -> Case:
         """Apply the rule to one queue.
 
-        The result is fine if no phase exceeds the limit, failed if the mean exceeds it, and unsure otherwise. A queue
-        that loses applications is never fine because of the mean of the remaining ones.
+        The result is failed if the rule's condition holds for the mean over the phases, unsure if it only holds in some
+        phases, and fine if it holds in none. A result that is not failed is not judged if the simulation is unreliable
+        (``unsure``), or if the queue loses applications, because the remaining ones alone show too little.
 
         Parameters
         ----------

@@ -23,9 +23,9 @@ from harness.yarn.releases import ASSUMED
 
 Word = Literal["works", "counted but not steered", "refused", "not tried", "unknown"]
 Verb = Literal["record", "assess", "whatif", "plan", "usage", "enforce"]
-#: Each is a command.
+#: The verbs; each is a command.
 VERBS: tuple[Verb, ...] = ("record", "assess", "whatif", "plan", "usage", "enforce")
-#: The property of one queue.
+#: Matches the beginning of a property of one queue, up to the queue's name directly below the root.
 _OF_QUEUE = re.compile(rf"^({re.escape(PREFIX)})root\.[^.]+(\.)")
 
 
@@ -36,11 +36,11 @@ class Cell:
     Parameters
     ----------
     word
-        How it is.
+        The result.
     why
-        What is refused or left out, and where it is not as one would expect; "" where there is nothing to say.
+        What is refused, left out or restricted; "" if there is nothing to explain.
     test
-        The test that shows it, ``path::name``; "" where nobody has tried, and where the code's own words are the cell.
+        The test that shows the result, ``path::name``; "" if it was not tried, or if the code itself gives the cell.
     """
 
     word: Word
@@ -48,34 +48,34 @@ class Cell:
     test: str = ""
 
     def text(self) -> str:
-        """Return it as a person reads it."""
+        """Return the cell as text."""
         return f"{self.word}: {self.why}" if self.why else self.word
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A cluster as far as its features show.
+    """The properties of a cluster that decide which features it has.
 
     Parameters
     ----------
     scheduler
-        Which one the RM has.
+        The ResourceManager's scheduler.
     values
         The Capacity Scheduler's properties, with their prefix.
     site
-        The RM's own (``/conf``).
+        The ResourceManager's own properties (``/conf``).
     hadoop
-        Its release.
+        Hadoop's release: major and minor number.
     file
-        The text of an allocation file, of an example.
+        The text of an allocation file; only an example has it.
     version
-        Its release in full, as the RM has it.
+        Hadoop's full version, as the ResourceManager reports it.
     nodes_gone
-        How many nodes it has lost, decommissioned or is about to.
+        Number of nodes that are lost, decommissioned, being decommissioned or shut down.
     site_shown
-        Whether the RM shows its own properties. If not, what they decide is unknown.
+        Whether the ResourceManager shows its own properties. If not, features that they decide are unknown.
     whole
-        Whether ``values`` are all of the Capacity Scheduler's properties, not those alone that its queues show.
+        Whether ``values`` has all of the Capacity Scheduler's properties, or only those that the queues show.
     """
 
     scheduler: SchedulerName
@@ -89,7 +89,7 @@ class Cluster:
     whole: bool = True
 
     def on(self, name: str, default: bool = False) -> bool:
-        """Return whether a switch is on, in the scheduler's properties or in the RM's own."""
+        """Return whether a switch is on, in the scheduler's properties or else in the ResourceManager's own."""
         return parse_boolean((self.values.get(name) or self.site.get(name) or "").strip(), default)
 
     def switched(self, end: str) -> bool:
@@ -99,26 +99,26 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """A row of the table.
+    """A feature of a cluster, which is a row of the table.
 
     Parameters
     ----------
     key
-        How JSON calls it.
+        Its name in JSON.
     group, title
-        How a person does.
+        Its names in texts for people.
     has
-        Whether a cluster has it.
+        Returns whether a cluster has it.
     example
-        A cluster that has it, and no other danger.
+        A cluster that has it, and nothing else that `enforce` warns of.
     traps
-        Traps of `enforce` that are about it.
+        The names of the traps of `enforce` that are about it.
     uncovered
-        What the simulator calls it where it does not cover it.
+        The simulator's name for it (`Dropped.what`), if the simulator does not cover it.
     played_without
-        Whether it changes the scheduler's decisions while no recording has it: a replay is then one without it.
+        Whether it changes the scheduler's decisions but is not recorded. A replay then simulates a cluster without it.
     shown
-        Cells of verbs that nothing refuses.
+        The cells of verbs for which the code itself gives none.
     """
 
     key: str
@@ -132,7 +132,7 @@ class Feature:
     shown: Mapping[Verb, Cell] = field(default_factory=dict)
 
     def cell(self, verb: Verb, cluster: Cluster | None = None) -> Cell:
-        """Return what a verb does with it: on a cluster at hand (which has it), or on the example."""
+        """Return what a verb does with the feature on a given cluster, which has it (None: on the example)."""
         found: Cell | None = None
         if verb == "enforce":
             found = self._enforced(self.example if cluster is None else cluster)
@@ -143,12 +143,13 @@ class Feature:
         return found or self.shown.get(verb, Cell("not tried"))
 
     def _enforced(self, cluster: Cluster) -> Cell | None:
-        """Return `enforce`'s own remark on it, unless it is supported without restriction."""
+        """Return the cell that the traps of `enforce` give; None if `enforce` supports it without restriction."""
         try:
             found = enforce_traps(cluster)
         except InputError as error:
             return Cell("refused", error.what)
-        # Where shares can be kept from setting preemption going, it is steered beside.
+        # A trap with a bound (`Trap.preemption`) is no restriction: `enforce` keeps shares where they start no
+        # preemption.
         own = [trap for trap in found if trap.name in self.traps and trap.preemption is None]
         for trap in own:
             if trap.blocking:
@@ -156,7 +157,10 @@ class Feature:
         return Cell("counted but not steered", own[0].what) if own else None
 
     def _simulated(self, cluster: Cluster | None = None) -> Cell | None:
-        """What the simulator says of a scheduler's file with it; of a cluster at hand, by the names of its queues."""
+        """Return the cell for a scheduler's file with this feature; None if the simulator covers it.
+
+        For a given cluster, the cell names a property of that cluster's queues.
+        """
         try:
             own = self._uncovered(self.example)
         except InputError as error:
@@ -165,9 +169,9 @@ class Feature:
             return None
         name = own[0].name
         if cluster is not None:
-            # The example's queues are none of this cluster's.
+            # The example's queues do not exist on this cluster.
             name = _OF_QUEUE.sub(r"\g<1>QUEUE\g<2>", name)
-            # What else is wrong with the cluster's own file is not this feature's.
+            # Other errors in the cluster's own configuration are not about this feature.
             with contextlib.suppress(InputError):
                 if cluster.values and (here := self._uncovered(cluster)):
                     own, name = here, here[0].name
@@ -183,12 +187,15 @@ class Feature:
         return [one for one in left if one.what == self.uncovered]
 
     def _recorded(self) -> bool:
-        """Whether the first line of a recording would have any of its settings."""
+        """Return whether the first line of a recording has any of the example's settings."""
         return bool(scheduler_properties(self.example.site))
 
 
 def enforce_traps(cluster: Cluster) -> tuple[Trap, ...]:
-    """Return what `enforce` says of a cluster before it writes; InputError where it cannot steer its queues at all."""
+    """Return the traps that `enforce` finds on a cluster before it writes.
+
+    Raises InputError if it cannot steer the cluster's queues at all.
+    """
     if cluster.scheduler == "fair":
         file = parse_allocations(cluster.file.encode(), source="FILE") if cluster.file else AllocationFile()
         return fair_traps(cluster.hadoop, cluster.site if cluster.site_shown else None, file)

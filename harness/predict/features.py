@@ -1,8 +1,8 @@
 """The features of clusters: an example of each, how to find it in a cluster, and the test that shows how it works.
 
-A refusal is not written down here: each feature has an example of a configuration, and what `enforce` and the simulator
-say of it (`harness.yarn.capacity.traps`, `harness.sim.capacity.conf.UNCOVERED` and what reads a scheduler's file) is
-the cell. What is written down is the test that shows how the rest works; a cell without one is "not tried".
+Refusals are not listed here. Each feature has an example of a configuration, and its cells for `enforce` and the
+simulator are computed from it: by `harness.yarn.capacity.traps`, `harness.sim.capacity.conf.UNCOVERED` and the reader
+of a scheduler's file. Listed are only the tests that show that the rest works; a cell without a test is "not tried".
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ FAIR_BASE = Cluster("fair", site=_SITE, file=_FILE)
 
 
 def _capacity(values: Mapping[str, str] | None = None, site: Mapping[str, str] | None = None) -> Cluster:
-    """Return the example of a Capacity Scheduler with more properties, and with more of the RM's own."""
+    """Return the example of a Capacity Scheduler with additional properties, of its own and of the ResourceManager."""
     return replace(CAPACITY_BASE, values={**_BASE, **(values or {})}, site={**_SITE, **(site or {})})
 
 
 _FILE = "tests/experiments/test_scheduler_file.py::"
 _EARLY = "the queues that the load creates are there from the beginning"
-#: One of the example's queues creates queues, which hold no user to a multiple of their share.
+#: One of the example's queues creates queues, whose users are not limited to a multiple of the queue's share.
 _CREATING_V1_EXAMPLE = {
     f"{PREFIX}root.b.auto-create-child-queue.enabled": "true",
     f"{PREFIX}root.b.leaf-queue-template.user-limit-factor": "-1",
@@ -89,7 +89,7 @@ def _preempts(cluster: Cluster) -> bool:
     try:
         tree = queue_tree(cluster.values, source="its configuration")
     except InputError:
-        # Of queues that cannot be steered the root's word counts for all.
+        # Without a tree of queues that can be steered, the root's setting decides for all.
         tree = {}
     return preemption_is_on(cluster.values, cluster.site, tree, cluster.hadoop)
 
@@ -108,8 +108,8 @@ def _creating_v2(cluster: Cluster) -> bool:
 
 
 def _stored(kind: str) -> Callable[[Cluster], bool]:
-    # Where nothing is said it is a file (YarnConfiguration.DEFAULT_CONFIGURATION_STORE).
-    # An RM that does not show its properties does not tell.
+    # The default is a file (YarnConfiguration.DEFAULT_CONFIGURATION_STORE). If an RM does not show its properties, no
+    # store is known.
     return lambda cluster: (
         cluster.scheduler == "capacity" and bool(cluster.site) and cluster.site.get(_STORE, "file").strip() == kind
     )
@@ -231,7 +231,7 @@ FEATURES: tuple[Feature, ...] = (
             example=_capacity(
                 {
                     **_each(*capacities),
-                    # Beside absolute capacities the limit of applications is each queue's own.
+                    # With absolute capacities, each queue has its own limit of applications.
                     **{f"{PREFIX}root.{queue}.maximum-applications": "10000" for queue in "ab"},
                 }
             ),
@@ -425,7 +425,7 @@ FEATURES: tuple[Feature, ...] = (
         key="fair-ad-hoc",
         group="auto-created queues",
         title="the Fair Scheduler's ad hoc queues",
-        # By default it makes queues (yarn.scheduler.fair.allow-undeclared-pools).
+        # It creates queues by default.
         has=lambda cluster: (
             cluster.scheduler == "fair" and cluster.on("yarn.scheduler.fair.allow-undeclared-pools", True)
         ),

@@ -27,7 +27,7 @@ from harness.traces.recorded import (
 )
 from harness.traces.spec import DelaysSpec
 
-#: What a trace type cannot contain, for any trace: SLS' times are those of containers.
+#: Trace format -> what none of its traces can contain. SLS is not listed, because its times are those of containers.
 _LACKING = dict.fromkeys(
     ("job history", "Rumen"),
     "what containers took besides the tasks' times (a recording with --history has it)",
@@ -54,10 +54,11 @@ def cluster_file(path: Path) -> Header:
 
 
 def any_trace(path: Path, cluster: Header | None, into: Path) -> Trace | Lacks:
-    """Return a trace of yarnfair, a run directory, or a foreign trace, written as a trace of yarnfair to ``into``.
+    """Read a trace of yarnfair, a run directory, or a foreign trace.
 
-    A foreign trace gets the nodes and queues of ``cluster`` (None: its own, if it has any). Raises InputError for an
-    unreadable file or another format.
+    A simulated run and a foreign trace are converted to a trace of yarnfair, which is written to ``into``. A foreign
+    trace gets the nodes and queues of ``cluster`` (None: its own, if it has any). Raises InputError for an unreadable
+    file or another format.
     """
     if path.is_dir():
         if (path / "trace.jsonl").exists():

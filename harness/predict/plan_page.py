@@ -1,7 +1,4 @@
-"""The page of `yarnfair plan` for a colleague without Hadoop.
-
-Each queue before and after, and how certain the result is.
-"""
+"""The page of `yarnfair plan` for a colleague without Hadoop: each queue before and after, and how certain that is."""
 
 from __future__ import annotations
 
@@ -92,7 +89,7 @@ def _name(one: QueueChange) -> str:
 
 
 def sentences(changed: Sequence[QueueChange], floor: float) -> list[str]:
-    """Say which queues have which word, the worst first, and what changes for queues that are otherwise the same."""
+    """Return sentences on which queues have which word, the worst first, and on other changes of unchanged queues."""
     words = {
         "refused": "Refuses applications",
         "never": "Leaves applications waiting for ever",

@@ -32,17 +32,17 @@ from harness.traces.accounting import account_lines
 from harness.traces.recorded import Header, QueueLine, Trace
 from harness.yarn.capacity.loading.queue import PARENT_POLICIES
 
-#: Number of compared samples from which a queue contends, that is, demands more than it holds.
+#: At a moment at which at least this many leaves demand more than they hold, queues contend (`against`).
 _CONTENDING = 3
 #: Approximate number of samples of one replay.
 MOST_SAMPLES = 20_000
 #: What a replay compares unless the call names policies: the scheduler as it is, and a long-term policy beside it.
 USUAL_POLICIES = ("fair", "ltrf@outside")
 _ORDERING = ".ordering-policy"
-#: The default of an experiment (`LimitsSpec`).
+#: The default time limit of an experiment (`LimitsSpec`), virtual seconds.
 LEAST_LIMIT_S = 1e6
-#: The Capacity Scheduler's default comparison of resources, which limits nobody; Fair Scheduler policies name their
-#: own.
+#: The Capacity Scheduler's setting of how resources are compared. It is no limit, and Fair Scheduler policies define
+#: their own comparison.
 _CALCULATOR = "resource-calculator"
 
 
@@ -81,7 +81,7 @@ def _written(policies: Sequence[str]) -> list[str]:
 
 
 def left_out(header: Header, schedulers: Sequence[str]) -> list[str]:
-    """Say which of the trace's settings a replay on these schedulers cannot have."""
+    """Return sentences on the trace's settings that a replay on these schedulers leaves out."""
     limits = sum(key != _CALCULATOR for key in header.capacity or {})
     without = [name for name in schedulers if not simulated(name).reads_capacity] if limits else []
     return [f"{limits} limits of the Capacity Scheduler have no counterpart on {name}" for name in without]

@@ -1,8 +1,7 @@
 """Reads a simulated run's directory as a trace.
 
-Its experiment's jobs, the task durations that its seed drew, their ends.
-
-A run on a real backend writes its own ``trace.jsonl`` (harness.experiments.real.trace).
+The trace has the jobs of the run's experiment with the task durations that the run's seed drew, and the jobs' recorded
+ends. A run on a real backend writes its own ``trace.jsonl`` (harness.experiments.real.trace).
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ class Row:
 
 
 def rows(cluster: Cluster) -> list[Row]:
-    """Return the rows of the features that a cluster has, and of those of which it does not show whether it does."""
+    """Return the rows of the features that a cluster has, and of those that it may have without showing it."""
     found = []
     for feature in FEATURES:
         if (why := _unknown(feature, cluster)) is not None:
@@ -51,14 +51,14 @@ def rows(cluster: Cluster) -> list[Row]:
 def _unknown(feature: Feature, cluster: Cluster) -> str | None:
     """Return why it is unknown whether a cluster has a feature; None if that is known.
 
-    It is unknown where settings that are not shown could change the answer.
+    It is unknown if settings that are not shown could change the answer.
     """
     # Of the stores, only `store-zk-log` depends on which store it is.
     if (cluster.site_shown and cluster.whole) or (feature.group == STORES and feature.key != "store-zk-log"):
         return None
     plain = CAPACITY_BASE if feature.example.scheduler == "capacity" else FAIR_BASE
     site = {} if cluster.site_shown else _unlike(feature.example.site, plain.site)
-    # What queues are set to the RM shows in its queues, whatever its configuration is kept in.
+    # An RM shows the settings of its queues, whichever store has its configuration.
     hidden = _unlike(feature.example.values, plain.values)
     hidden = {
         name: text
@@ -99,7 +99,7 @@ def _switched(settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def cluster_at(rest: RestClient, values: Mapping[str, str] | None = None) -> Cluster:
-    """Return the features that a ResourceManager shows.
+    """Return what a ResourceManager shows of its cluster.
 
     Parameters
     ----------
@@ -137,9 +137,9 @@ def cluster_at(rest: RestClient, values: Mapping[str, str] | None = None) -> Clu
 
 
 def lines(found: list[Row]) -> Iterator[str]:
-    """Return what a person reads, in 80 columns: a feature a line, and below them the reasons of what is no plain yes.
+    """Yield a table of 80 columns with one line per feature, and below it the reason of each cell that does not work.
 
-    Reasons are whole lines, for the caller to fold.
+    Each reason is one line of any length, which the caller wraps.
     """
     yield f"{'can I use it?':<{_TITLE}}" + _columns(VERBS)
     unknown: dict[str, list[str]] = {}
@@ -161,7 +161,7 @@ def lines(found: list[Row]) -> Iterator[str]:
         yield f"unknown whether the cluster has {', '.join(titles)}: {why}"
 
 
-#: How many columns a title has, and each of the cells; together 80.
+#: Widths of a title and of a cell, in characters; a line has at most 80 without its trailing blanks.
 _TITLE, _CELL = 27, 9
 _SHORT = {"counted but not steered": "counted", "not tried": "untried"}
 

@@ -28,10 +28,10 @@ from harness.traces.recorded import Header, JobLine
 
 By = Literal["day", "week", "month"]
 _DAY_S = 86_400.0
-#: Columns of the table of `rows_of`, MB-seconds.
+#: The number of MB-seconds in a GB-hour, and the columns of the table of `rows_of`, whose amounts are MB-seconds.
 MB_S_PER_GB_H = 1024 * 3600
 COLUMNS = ("period", "queue", "user", "due", "had", "lent", "borrowed", "paid_back", "owed")
-#: Note about a trace that does not say when its time began.
+#: Lengths of the periods of a trace that does not say when its time began, seconds.
 _LENGTHS_S = {"day": _DAY_S, "week": 7 * _DAY_S, "month": 30 * _DAY_S}
 
 
@@ -42,7 +42,7 @@ class Account:
     Parameters
     ----------
     due
-        Its due.
+        Its share of the cluster over the period.
     had
         What its applications held.
     lent, borrowed
@@ -215,7 +215,10 @@ def _period(name: str, from_s: float, until_s: float) -> Period:
 
 
 def _rates(spans: Sequence[tuple[JobLine, float, float]], periods: Sequence[Period]) -> list[tuple[float, str, float]]:
-    """Yield changes of queues' rates (time, queue, MB) for what each application holds; also adds to ``had``."""
+    """Return the changes (time, queue, MB) of what queues hold, in order of time, and add usage to the accounts.
+
+    The end of each period has an entry with an empty queue.
+    """
     changes: list[tuple[float, str, float]] = []
     ends = [period.until_s for period in periods]
     for job, from_s, until_s in spans:

@@ -124,7 +124,7 @@ class Played:
         return Band.of([1.0 - mine.loss / its.loss if its.loss > 0 else 0.0 for mine, its in pairs])
 
 
-#: A wait for masters is looked at from so many seconds on.
+#: Shorter waits for ApplicationMasters are not examined, seconds.
 LEAST_WAIT_S = 5.0
 
 
@@ -289,9 +289,9 @@ def causes_of(
 
 
 def masters_cause(present: Outcome, without: Outcome, setting: str, most: int = 3) -> str:
-    """Say in which queues applications wait for a limit on ApplicationMasters; "": in none.
+    """Return a sentence on the queues whose applications wait because of a limit on ApplicationMasters; "": in none.
 
-    That is so where most of the wait for their masters goes once no such limit is in force.
+    A queue is named if, without such limits, more than half of the wait for its ApplicationMasters disappears.
 
     Parameters
     ----------
