@@ -43,7 +43,7 @@ class Totals:
 
 
 def total(parts: Iterable[Totals]) -> Totals:
-    """Sum of totals."""
+    """Return the sum of totals."""
     result = Totals()
     for part in parts:
         result += part
@@ -51,7 +51,7 @@ def total(parts: Iterable[Totals]) -> Totals:
 
 
 def container_ms(job: JobLine) -> int:
-    """Milliseconds for which the tasks of a job hold their containers, the master's container not counted."""
+    """Return the milliseconds for which the tasks of a job hold their containers, without the AM's container."""
     return sum(round(1000 * seconds) for stage in job.stages for seconds in stage.held_s())
 
 
@@ -113,14 +113,14 @@ def left_out_sentence(lines: Iterable[LeftOutLine]) -> str:
 
 
 def last_end_s(jobs: Iterable[JobLine]) -> float | None:
-    """Return the end of the last application that is known to have ended; None: none is."""
+    """Return when the last of the ended applications ended; None if no end is known."""
     return max((job.finished_s for job in jobs if job.finished_s is not None), default=None)
 
 
 def lived_s(job: JobLine, end_s: float | None = None) -> float:
-    """Return how long an application ran, from its start (or its submission, if only that is known).
+    """Return the seconds that an application ran, from its start (or its submission, if only that is known).
 
-    ``end_s``: the assumed end of one without an end; None: as it began.
+    ``end_s``: the assumed end of an application without a known end; None: the result is then 0.
     """
     began_s = job.submit_s if job.started_s is None else job.started_s
     until_s = job.finished_s if job.finished_s is not None else end_s
@@ -145,7 +145,7 @@ def held_by(job: JobLine, end_s: float | None = None) -> float:
     This is YARN's count, if the trace has it; otherwise it is computed from the tasks' times, which exclude the time
     that a container is held before and after its task.
 
-    ``end_s``: the assumed end of one without an end; None: as it began.
+    ``end_s``: the assumed end of an application without a known end, as for `lived_s`.
     """
     if job.counted_mb_s is not None:
         return job.counted_mb_s
@@ -209,7 +209,7 @@ def account_lines(header: Header, jobs: Iterable[JobLine]) -> list[str]:
 
 
 def unsure_because(header: Header, jobs: Iterable[JobLine]) -> list[str]:
-    """Explain why a prediction from this trace may differ from one from the whole; empty if it does not."""
+    """Explain why a prediction from this trace may be wrong for the whole load; empty if nothing speaks for that."""
     found = []
     if may_change_the_answer(header.left_out, jobs):
         found.append(
@@ -222,7 +222,7 @@ def unsure_because(header: Header, jobs: Iterable[JobLine]) -> list[str]:
 
 
 def account_of(header: Header, jobs: Iterable[JobLine]) -> dict[str, Any]:
-    """Return the same for ``--json``, without empty lists."""
+    """Return what `account_lines` says, for ``--json``, without empty lists."""
     listed_jobs = list(jobs)
     found = {
         "left_out": [line.model_dump() for line in header.left_out if line.reason not in NOT_MISSING],

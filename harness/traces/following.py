@@ -36,7 +36,7 @@ from harness.yarn.rmclient import RmClient
 MISSING_LOOKS = 3
 #: How long a history server may take to know an ended application, seconds.
 HISTORY_WAIT_S = 180.0
-#: Request interval of nodes, queues and properties, seconds.
+#: Request interval of queues and properties, seconds. Nodes are requested at every poll.
 DESCRIBE_EVERY_S = 60.0
 #: Number of ResourceManager starts for which the highest application number is remembered.
 _MOST_STARTS = 16
@@ -51,11 +51,12 @@ class Polled:
     Parameters
     ----------
     ended
-        Applications that were seen to have ended since the poll before.
+        Applications that have ended since the previous poll, including vanished ones that had run.
     vanished
-        Number of applications that are no longer shown although no poll saw them end.
+        Number of applications that had run and are no longer shown, although no poll saw them end.
     unseen
-        Number of application numbers that the ResourceManager has assigned to applications that no poll has shown.
+        Number of applications of which it is unknown whether they ran: their ids were assigned but no poll has shown
+        them, or they vanished after they had been seen only waiting.
     left_out
         Ended applications with unusable figures, each with the reason.
     idle

@@ -60,7 +60,7 @@ class History:
         Each attempt that held a container is a task of the line, whether it succeeded or not. Attempts are requested
         task by task only if the job's counts or a task's state show that some did not succeed.
 
-        Raises Unreachable, Refused, BadAnswer.
+        Raises Unreachable, Refused or BadAnswer if a request fails.
         """
         if not APPLICATION_ID.fullmatch(application):
             return None
@@ -120,7 +120,7 @@ class History:
     def began_ms(self, application: str) -> int | None:
         """Return when a MapReduce job's AM had started and began with its tasks; None if the server does not tell.
 
-        Raises Unreachable, Refused.
+        Raises Unreachable or Refused if the request fails.
         """
         began = self._job(application.replace("application_", "job_")).get("startTime")
         return began if isinstance(began, int) and began > 0 else None

@@ -28,32 +28,32 @@ class Line(Strict):
 
 
 class NodeLine(Line):
-    """``count`` nodes that advertise the same."""
+    """``count`` nodes that advertise the same resources."""
 
     count: int = Field(default=1, ge=1, le=100_000)
-    """How many."""
+    """Number of nodes."""
     memory_mb: int = Field(ge=1, le=2**40)
-    """Memory of each."""
+    """Memory of each node, MiB."""
     vcores: int = Field(ge=1, le=2**20)
-    """Vcores of each."""
+    """Vcores of each node."""
 
 
 class NodeChangeLine(Line):
     """A change of one node."""
 
     node: Name
-    """Its id."""
+    """The node's id."""
     at_s: Seconds
-    """When: seconds of the trace. Of a recording the poll that first shows it."""
+    """Time of the change, seconds of the trace. In a recording, the poll that first shows the change."""
     change: NodeEvent
-    """`joined`, `resized`, `decommissioning` (gracefully: containers run out and no new ones come), `recommissioned`
-    (that was taken back), `decommissioned` or `lost`."""
+    """`joined`, `resized`, `decommissioning` (gracefully: its containers run to their ends and no new ones start),
+    `recommissioned` (decommissioning was cancelled), `decommissioned` or `lost`."""
     memory_mb: int | None = Field(default=None, ge=1, le=2**40)
-    """Of `joined` and `resized`: its memory from then on."""
+    """For `joined` and `resized`: its memory after the change, MiB."""
     vcores: int | None = Field(default=None, ge=1, le=2**20)
-    """Of these: its vcores from then on."""
+    """For `joined` and `resized`: its vcores after the change."""
     was_memory_mb: int | None = Field(default=None, ge=1, le=2**40)
-    """Its memory before the change: in the first line about a node that was there from the beginning."""
+    """Its memory before the change, MiB. Only in the first line about a node that was present from the beginning."""
     was_vcores: int | None = Field(default=None, ge=1, le=2**20)
     """Its vcores before the change, in the same line."""
 
@@ -75,8 +75,8 @@ class NodeChangeLine(Line):
 class Step:
     """A change of a node while it is present.
 
-    at_s : when.
-    size : (MiB, vcores) that it advertises from then on; None: graceful decommissioning begins.
+    at_s : time of the change, seconds of the trace.
+    size : (MiB, vcores) that the node advertises from then on; None: graceful decommissioning begins.
     """
 
     at_s: float
@@ -88,7 +88,7 @@ class Presence:
     """A node from one registration to its end.
 
     size : (MiB, vcores) at its registration.
-    join_s, leave_s : seconds of the trace; None: it stays.
+    join_s, leave_s : its registration and its end, seconds of the trace; ``leave_s`` None: it stays.
     steps : changes in between.
     """
 

@@ -35,9 +35,9 @@ VERSION = 1
 MOST_WEIGHT = 1e12
 #: The maximum length of one line (a million tasks are some 10 MB).
 MAX_LINE_BYTES = 256 << 20
-#: The earlier task that a task repeats.
+#: Index of the earlier task that a task repeats.
 RetryOf = Annotated[int, Field(ge=0, lt=MOST_TASKS)] | None
-#: What is known of a job: every task's time; containers' times; or only its resource-seconds, divided into equal tasks.
+#: What is known of a job: the time of every task, or only its resource-seconds, which are divided into equal tasks.
 Detail = Literal["tasks", "integrals"]
 
 
@@ -51,7 +51,7 @@ class QueueLine(Line):
     weight: float = Field(default=1.0, gt=0, le=MOST_WEIGHT, allow_inf_nan=False)
     """The entitlement: a weight, of the Capacity Scheduler also a percentage of the parent or MiB, as configured."""
     max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """Most running applications."""
+    """Maximum number of running applications."""
 
 
 def full_name(queue: str) -> str:
@@ -60,10 +60,7 @@ def full_name(queue: str) -> str:
 
 
 def with_used(queues: Mapping[str, QueueLine], used: Iterable[str]) -> dict[str, QueueLine]:
-    """Return the queues, including those that only applications name (ad hoc queues may be gone).
-
-    Parents before children.
-    """
+    """Return the queues and those that only applications name (ad hoc queues may be gone), parents before children."""
     found = dict(queues)
     for queue in used:
         parts = queue.split(".")
@@ -76,7 +73,7 @@ class LeftOutLine(Line):
     """A part of a trace's source that is not in the trace, and the reason."""
 
     reason: str = Field(min_length=1, max_length=1000)
-    """Why."""
+    """The reason."""
     records: int = Field(default=0, ge=0)
     """Lines or objects of the original."""
     jobs: int = Field(default=0, ge=0)
@@ -98,15 +95,16 @@ class Header(Line):
     """
 
     trace: Literal["yarnfair"] = "yarnfair"
-    """Says what the file is."""
+    """Identifies the file as a trace."""
     version: int = VERSION
-    """Of the format."""
+    """Version of the format."""
     source: str = Field(default="", max_length=10_000)
-    """Where it is from, in words."""
+    """Where the trace is from, in words."""
     nodes: list[NodeLine] = Field(min_length=1, max_length=100_000)
-    """The nodes that the ResourceManager shows; in a file with changes of nodes those of the beginning."""
+    """The nodes that the ResourceManager shows; in a file with changes of nodes, the initial nodes."""
     changes: list[NodeChangeLine] | None = Field(default=None, max_length=1_000_000)
-    """Changes of nodes, in order, as [lines of their own](#the-format) have them: for a file of nodes and queues."""
+    """Changes of nodes, in order, with the keys of [a line about a node](#the-format): for a file of nodes and queues,
+    where they cannot be lines of their own."""
     queues: dict[Name, QueueLine] = Field(min_length=1, max_length=100_000)
     """Full path (parents before children) → queue."""
     max_am_share: float = Field(default=0.5, ge=-1, le=1, allow_inf_nan=False)
@@ -115,20 +113,20 @@ class Header(Line):
     """As in an experiment file. Empty for a run
     [on a cluster that is there](../how-to/run-on-a-real-cluster.md#on-a-cluster-that-is-there)."""
     scheduler: SchedulerName | None = None
-    """`fair` or `capacity`; none: taken for the Fair Scheduler."""
+    """`fair` or `capacity`; none: the Fair Scheduler is assumed."""
     capacity: dict[str, str] | None = None
     """The Capacity Scheduler's limits of queues, users and masters, as in an experiment file."""
     delays: DelaysSpec = DelaysSpec()
-    """As in an experiment file, where set or measured. On a cluster that is there heartbeats and updates are taken to
-    be Hadoop's defaults."""
+    """As in an experiment file, where set or measured. Heartbeats and updates of a recorded cluster are as its
+    ResourceManager's configuration shows them, or else Hadoop's defaults."""
     zero_ms: int | None = Field(default=None, ge=0)
-    """Of `record --follow`: when its time began, ms since 1970."""
+    """In a trace of `record --follow`: second 0 of the trace, ms since 1970."""
     left_out: list[LeftOutLine] = Field(default_factory=list, max_length=1000)
-    """What the trace was made of and does not contain, by reason."""
+    """What the original contains and the trace does not, by reason."""
     assumed: list[str] = Field(default_factory=list, max_length=1000)
-    """What the original does not say, and what was taken in its place."""
+    """What the original does not say, and what was assumed instead."""
     unknown: list[str] = Field(default_factory=list, max_length=1000)
-    """What the original does not say and no verdict can do without: `assess` is then unsure."""
+    """What the original does not say although every verdict depends on it: `assess` is then unsure."""
 
     @model_validator(mode="after")
     def _usable(self) -> Self:
@@ -165,20 +163,20 @@ class Header(Line):
 class NoteLine(Line):
     """What a continuing recording could not know, in words; seconds of the trace.
 
-    ``unseen``: number of application ids that the ResourceManager assigned but that were never seen; ``vanished``:
-    applications that were not seen to end.
+    ``unseen``: number of applications of which it is unknown whether they ran; ``vanished``: number of applications
+    that had run and were not seen to end.
     """
 
     note: str = Field(min_length=1, max_length=10_000)
     """What a recording could not know, in words."""
     from_s: Seconds
-    """Seconds of the trace."""
+    """Beginning of the time that the note is about, seconds of the trace."""
     until_s: Seconds
-    """Seconds of the trace."""
+    """End of that time, seconds of the trace."""
     unseen: int = Field(default=0, ge=0)
-    """Applications that were never seen."""
+    """Number of applications that were never seen, or vanished after they had been seen only waiting."""
     vanished: int = Field(default=0, ge=0)
-    """Applications that were not seen to end."""
+    """Number of applications that had run and were not seen to end."""
 
 
 class StageLine(Line):
@@ -190,28 +188,28 @@ class StageLine(Line):
     name: Name
     """Its name."""
     memory_mb: int = Field(ge=0, le=2**40)
-    """A task's memory."""
+    """Memory of a task's container, MiB."""
     vcores: int = Field(ge=0, le=2**20)
-    """A task's vcores."""
+    """Vcores of a task's container."""
     tasks_s: list[Seconds] = Field(max_length=MOST_TASKS)
     """The seconds that each task worked."""
     starts_s: list[Seconds] = Field(default_factory=list, max_length=MOST_TASKS)
-    """What each task's container took to start besides; may be missing."""
+    """The additional seconds that each task's container took to start; may be missing."""
     retry_of: list[RetryOf] = Field(default_factory=list, max_length=MOST_TASKS)
-    """For each task, which earlier one of `tasks_s` (from 0 on) it repeats: that one did not succeed, and this one is
-    asked for when it has ended. `null`: none."""
+    """For each task, the index in `tasks_s` (from 0 on) of the earlier task that it repeats: that task did not succeed,
+    and this one is requested when it has ended. `null`: it repeats none."""
     after: list[Name] = Field(default_factory=list, max_length=1000)
-    """Earlier stages that it waits for."""
+    """Earlier stages that this stage waits for."""
     slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
-    """The part of these that must have ended."""
+    """The fraction of their tasks that must have ended before this stage's tasks are requested."""
     priority: int = Field(default=20, ge=0, le=10**6)
-    """The priority of its asks."""
+    """The priority of its requests."""
     delay_s: Seconds | None = None
-    """Of `spark`: so long after these have ended the driver submits it."""
+    """For `spark`: seconds from the end of the stages in `after` until the driver submits this stage."""
     shuffles: bool | None = None
-    """Of `spark` with `dynamic`: later stages read what its tasks leave on their executors."""
+    """For `spark` with `dynamic`: later stages read what its tasks leave on their executors."""
     caches: bool | None = None
-    """Of `spark` with `dynamic`: its tasks leave cached blocks on their executors."""
+    """For `spark` with `dynamic`: its tasks leave cached blocks on their executors."""
 
     def held_s(self) -> tuple[float, ...]:
         """Return how long each task keeps its container."""
@@ -264,31 +262,31 @@ class StageLine(Line):
 
 
 class ExecutorsLine(Line):
-    """Containers of a Spark application, held to its end, and how many tasks run in each at once.
+    """Executors of a Spark application: containers held to its end, or as ``dynamic`` determines.
 
-    ``start_s``: from when the driver has an executor until that takes tasks (None: as in the first line's delays).
-    ``least``, ``wait_s``: see `JobSpec`.
+    ``start_s``: None: as in the first line's delays. ``least``, ``wait_s``: see `JobSpec`.
     """
 
     count: int = Field(ge=1, le=MOST_TASKS)
-    """How many containers, held to the end."""
+    """Number of executors, held to the application's end."""
     slots: int = Field(default=1, ge=1, le=4096)
-    """Tasks at once in each."""
+    """Number of tasks that an executor runs at once."""
     memory_mb: int = Field(ge=1, le=2**40)
-    """Memory of each."""
+    """Memory of each executor, MiB."""
     vcores: int = Field(ge=1, le=2**20)
-    """Vcores of each."""
+    """Vcores of each executor."""
     start_s: Seconds | None = None
-    """From when the driver has one until it takes tasks."""
+    """Seconds from when the driver has an executor until the executor takes tasks."""
     least: int = Field(default=0, ge=0, le=MOST_TASKS)
-    """How many have to take tasks before the driver begins."""
+    """Number of executors that must take tasks before the driver begins."""
     wait_s: Seconds = 0.0
-    """At the latest it begins so long after it has asked for them."""
+    """The driver begins at the latest this many seconds after it has requested its executors."""
     dynamic: DynamicSpec | None = None
-    """Spark's dynamic allocation: their number follows the tasks, and `count` is the most that there were at once."""
+    """Spark's dynamic allocation: the number of executors follows the tasks, and `count` is the largest number at
+    once."""
     held_mb: float | None = Field(default=None, ge=0, le=2**60, allow_inf_nan=False)
-    """What all of them held on average, MB, from the application's start to its end (or as far as the original goes);
-    for accounts, not replayed."""
+    """Memory that all executors together held on average from the application's start to its end (or as far as the
+    original goes), MB; for accounts, not replayed."""
 
 
 class JobLine(Line):
@@ -315,25 +313,26 @@ class JobLine(Line):
     user: Name = "yarnfair"
     """Its user."""
     after_job: Name | None = None
-    """Submitted after that job's end instead (on an earlier line)."""
+    """A job on an earlier line: this job is submitted after that job's end, and not at `submit_s`."""
     think_s: Seconds = 0.0
-    """How long after it."""
+    """Seconds from the end of `after_job` to the submission."""
     executors: ExecutorsLine | None = None
-    """Of `spark`."""
+    """The executors; for `spark` only."""
     am_start_s: Seconds | None = None
-    """From the grant of the master's container to its first heartbeat; none: the first line's `am_start_ms`."""
+    """Seconds from the grant of the master's container to its first heartbeat; none: the first line's
+    `am_start_ms`."""
     am_end_s: Seconds = 0.0
-    """From when the master knows that all tasks have ended until the application has."""
+    """Seconds from when the master knows that all tasks have ended until the application ends."""
     lifetime_s: Seconds | None = None
-    """So long after its submission it was killed, with all that it still held; none: it ended by itself."""
+    """Seconds from its submission until it was killed, with all its containers; none: it ended by itself."""
     detail: Detail = "tasks"
     """`tasks` or `integrals`: see above."""
     started_s: Seconds | None = None
-    """For comparing; not replayed."""
+    """When it started, seconds of the trace; for comparisons, not replayed."""
     finished_s: Seconds | None = None
-    """For comparing; not replayed."""
+    """When it ended, seconds of the trace; for comparisons, not replayed."""
     counted_mb_s: float | None = Field(default=None, ge=0, le=2**60, allow_inf_nan=False)
-    """MB-seconds that YARN counted of all its containers (`memorySeconds`), from each one's grant to its end; for
+    """MB-seconds of all its containers, each from its grant to its end, as YARN counted them (`memorySeconds`); for
     accounts, not replayed."""
 
     @model_validator(mode="after")
@@ -434,7 +433,7 @@ def fewer_stages(
 
 
 def _takes_s(tasks_s: Sequence[float], slots: int) -> float:
-    """Return how long tasks take that begin in this order as soon as a slot is free."""
+    """Return the seconds until all tasks have ended if each, in this order, begins as soon as a slot is free."""
     free = [0.0] * max(slots, 1)
     for seconds in tasks_s:
         heapq.heapreplace(free, free[0] + seconds)
@@ -650,13 +649,13 @@ class _Cluster:
         self._changes.append(line)
 
     def shown(self, header: Header) -> None:
-        """Process a later first line, written by a recorder that does not or could not record changes of nodes."""
+        """Process a later header, written by a recorder that does not or could not record changes of nodes."""
         found = self._nodes.become(shown_by(header.nodes), self.ended_s)
         self._changes += found
         self._estimated += bool(found)
 
     def over_time(self, header: Header) -> Header:
-        """Return the last first line, with the initial nodes and all changes."""
+        """Return the latest header, with the initial nodes and all changes."""
         if not self._changes:
             return header
         assumed = list(header.assumed)

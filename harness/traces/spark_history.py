@@ -75,6 +75,7 @@ class SparkHistory:
         Raises
         ------
         Unreachable, Refused, BadAnswer
+            The request fails, or its answer is no archive of logs.
         """
         if not APPLICATION_ID.fullmatch(application):
             return None
@@ -117,7 +118,7 @@ class SparkHistory:
             # The location of the first one is left out, because its file is temporary.
             name = reason.split("; first:")[0]
             self.left_out[name] = self.left_out.get(name, Totals()) + totals
-        # Each has a number of applications, which is one here.
+        # Each sentence ends with a number of applications, which is always one here.
         self.assumed.update(words.rsplit(" (", 1)[0] for words in reading.assumed if words != SUBMITTED)
         if reading.delays.am_heartbeat_ms:
             self.heartbeats_ms[reading.delays.am_heartbeat_ms] += 1

@@ -165,17 +165,19 @@ class DynamicSpec(Strict):
     ratio: float = Field(default=1.0, gt=0, le=1, allow_inf_nan=False)
     """`executorAllocationRatio`."""
     backlog_s: Positive = 1.0
-    """`schedulerBacklogTimeout`: tasks have waited for so long when more executors are asked for."""
+    """`schedulerBacklogTimeout`: seconds for which tasks wait before more executors are requested."""
     sustained_s: Positive | None = None
-    """`sustainedSchedulerBacklogTimeout`: so long after that, more again; none: `backlog_s`."""
+    """`sustainedSchedulerBacklogTimeout`: interval of further requests while tasks still wait, seconds; none:
+    `backlog_s`."""
     idle_s: Positive = 60.0
-    """`executorIdleTimeout`: an executor without tasks is removed after so long."""
+    """`executorIdleTimeout`: seconds after which an executor without tasks is removed."""
     cached_s: Positive | None = None
-    """`cachedExecutorIdleTimeout`: the same of one with cached blocks; none: never."""
+    """`cachedExecutorIdleTimeout`: the same for an executor with cached blocks; none: it is never removed."""
     tracks_shuffles: bool = False
-    """`shuffleTracking.enabled` without the external shuffle service: an executor keeps what it has shuffled."""
+    """`shuffleTracking.enabled` without the external shuffle service: an executor with shuffle data is kept."""
     shuffle_s: Positive | None = None
-    """`shuffleTracking.timeout`: after so long such an executor is removed all the same; none: never."""
+    """`shuffleTracking.timeout`: seconds after which an idle executor with shuffle data is removed nevertheless; none:
+    never."""
 
     @model_validator(mode="after")
     def _bounds(self) -> Self:
@@ -226,10 +228,7 @@ class ExecutorsSpec(Strict):
 
 
 class SubmissionSpec(OneKey):
-    """When the jobs of a sequence are submitted.
-
-    At a fixed interval, or each a given time after the previous one ended.
-    """
+    """When the jobs of a sequence are submitted: at a fixed interval, or a given time after the previous one ended."""
 
     every_s: Seconds | None = None
     think_s: Seconds | None = None
@@ -283,16 +282,17 @@ class DelaysSpec(Strict):
     """`harness.sim.setup.Delays`; missing values keep their defaults."""
 
     node_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
-    """A node's heartbeats; each node has its own phase, drawn from the seed."""
+    """Interval of a node's heartbeats; each node has its own phase, drawn from the seed."""
     end_heartbeat_ms: int | None = Field(default=None, ge=-1, le=10**7)
-    """From a container's end to a heartbeat of its node because of it, as Hadoop has it; -1: it waits for the next."""
+    """Time from a container's end to the additional heartbeat that its node then sends, as in Hadoop; -1: the node
+    sends none, and the end waits for the next regular one."""
     am_heartbeat_ms: int | None = Field(default=None, ge=1, le=10**7)
-    """A master's heartbeats; the phase follows from when its container was granted."""
+    """Interval of a master's heartbeats; the phase follows from when its container was granted."""
     am_response_heartbeats: int | None = Field(default=None, ge=0, le=1)
     """A master acts on a response this many heartbeats after it came: 0 as MapReduce's own, 1 as Hadoop SLS'."""
     am_start_ms: int | None = Field(default=None, ge=0, le=10**9)
-    """From the grant of a master's container to its first heartbeat."""
+    """Time from the grant of a master's container to its first heartbeat."""
     container_start_ms: int | None = Field(default=None, ge=0, le=10**9)
-    """From the launch of a container to the start of its work (task durations include it)."""
+    """Time from the launch of a container to the start of its work (task durations include it)."""
     update_ms: int | None = Field(default=None, ge=1, le=10**7)
-    """The scheduler's update."""
+    """Interval of the scheduler's update."""

@@ -50,7 +50,7 @@ HEAD_BYTES = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A format that is recognised but not read: its name, its first bytes, and a hint."""
+    """A format that is recognised but not read: its name, a test of a file's first bytes, and a hint."""
 
     what: str
     recognises: Callable[[bytes], bool]
@@ -62,7 +62,10 @@ def _starts(*magics: bytes) -> Callable[[bytes], bool]:
 
 
 def _csv(head: bytes) -> bool:
-    """Return whether every line has a comma, semicolon or tabulator, and no braces."""
+    """Return whether all lines have the same number of commas, semicolons or tabulators, and none looks like JSON.
+
+    The last line may be incomplete. SWF (comments with ``;``) and XML are excluded too.
+    """
     lines = [line for line in head.decode("latin-1").splitlines() if line.strip()][:20]
     if not lines or any(line.lstrip().startswith(("{", "[", "<", ";")) for line in lines):
         return False

@@ -87,7 +87,7 @@ class PlainBytes:
 def readable_bytes(path: Path, most: int) -> PlainBytes:
     """Return the readable part of a user's file.
 
-    Raises OSError, also for an empty result or more than ``most`` bytes.
+    Raises OSError, also if nothing of a compressed file can be unpacked or the result exceeds ``most`` bytes.
     """
     with open_whole(path) as raw:
         codec = codec_of(raw.peek(8))

@@ -92,9 +92,10 @@ def log_of(path: Path) -> EventLog:
 
 
 def _unpacked_name(name: str) -> str:
-    """Return a part's name without its codec.
+    """Return a part's name without the suffixes of its compression.
 
-    ``events_1_app.zstd`` or ``events_1_app.zstd.compact``, also with ``.gz``.
+    ``events_1_app.zstd.compact`` becomes ``events_1_app.compact``; a following ``.gz``, ``.bz2`` or ``.zst`` is removed
+    too.
     """
     name = re.sub(r"\.(gz|bz2|zst)$", "", name)
     return re.sub(r"\.(zstd|lz4|snappy|lzf)(?=$|\.compact$)", "", name)

@@ -188,7 +188,7 @@ def _dialect(text: str) -> type[csv.Dialect]:
 
 
 def _columns(text: str) -> list[str]:
-    """Return the column names in the first line, without names that occur twice."""
+    """Return the column names in the first line; none if one occurs twice or the line cannot be read."""
     try:
         names = [word.strip() for word in next(csv.reader(io.StringIO(text.partition("\n")[0]), _dialect(text)), [])]
     except csv.Error:

@@ -172,7 +172,10 @@ class Philly(TableReader):
 def _read_log(
     path: Path, collector: Collector, parsed: list[tuple[str, dict[str, Any], float]], broken: list[str]
 ) -> None:
-    """Yield each job of the array; after an unreadable one, reading continues at the beginning of the next."""
+    """Append (location, job, submission in seconds) to ``parsed`` for each readable job of the array.
+
+    ``broken`` gets a sentence about the rest if the file ends early.
+    """
     with reading(path, "check the path, or unpack it and give what can be read"):
         read = readable_bytes(path, MAX_BYTES)
     log = read.text("replace").removeprefix("\ufeff")

@@ -43,7 +43,10 @@ class SparkJob:
 
 @dataclass(slots=True)
 class SparkLog:
-    """The events of one log."""
+    """The events of one log.
+
+    ``executors``: id -> (when it registered, when it was requested if known), milliseconds since 1970.
+    """
 
     records: int = 0
     unreadable: int = 0

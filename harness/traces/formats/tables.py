@@ -406,7 +406,7 @@ def stages_of(works: Sequence[Work]) -> tuple[list[StageLine], bool]:
 
 
 def _in_order(works: Sequence[Work]) -> list[Work]:
-    """Parents before children, otherwise in the given order."""
+    """Return the works breadth first, with parents before children. Raises BadRecord."""
     by_name = {work.name: work for work in works}
     if len(by_name) < len(works):
         raise BadRecord("two tasks of one name")
@@ -429,7 +429,7 @@ def _in_order(works: Sequence[Work]) -> list[Work]:
 
 
 def _by_levels(ordered: Sequence[Work]) -> list[Work]:
-    """Works joined by depth and size; a depth begins when the previous one has ended.
+    """Return works joined by depth and size; a depth begins when the previous one has ended.
 
     The depth of a work is the length of the longest chain of its predecessors.
     """
