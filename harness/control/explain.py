@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.base.words import counted, seconds
-from harness.control.changes import amount
+from harness.control.changes import SAME, amount
 from harness.control.view import QueueRow, Rival, View, alarms, by_priority, head, rivals
 from harness.yarn.answers import AppStatus
 from harness.yarn.holds import ahead, ask_of_queue, holds_of_app, room, size_words, waits_for_master
@@ -169,10 +169,25 @@ def _weight(view: View, row: QueueRow) -> list[str]:
     why = ""
     if row.reason:
         why = f": {row.reason}"
-    elif view.gives_back and up is not None and row.deficit_then and up == (row.deficit_then > 0):
-        side = "little" if up else "much"
-        why = f", because by then it had had {amount(abs(row.deficit_then), view.unit)} too {side}"
+    elif view.gives_back and up is not None and row.deficit_then:
+        owed = row.deficit_then > 0
+        had = f"by then it had had {amount(abs(row.deficit_then), view.unit)} too {'little' if owed else 'much'}"
+        why = f", because {had}" if up == owed else f", although {had}: {_against(view, row, owed=owed)}"
     return [f"{text}{change}{why}."]
+
+
+def _against(view: View, row: QueueRow, *, owed: bool) -> str:
+    """Explain why the last decision moved a queue's part against its debt, by where the part is now."""
+    parent = view.queues.get(row.parent or "")
+    due = row.share / parent.share if parent is not None and parent.share else 0.0
+    beyond = (row.part or 0.0) - due
+    if owed:
+        if beyond > SAME:
+            return f"its part is still above the {percent(due)} that are due to it, so it gets that back more slowly"
+        return f"at the {percent(due)} that are due to it, it gets nothing back for now"
+    if beyond < -SAME:
+        return f"its part is still below the {percent(due)} that are due to it, so it gives that back more slowly"
+    return f"at the {percent(due)} that are due to it or more, it gives nothing back for now"
 
 
 def _held(view: View, row: QueueRow) -> list[str]:

@@ -371,6 +371,42 @@ def test_raised_is_said_of_shares_not_of_raw_weights(tmp_path: Path) -> None:
     assert "lowered from 50.0 % to 25.0 % at 9.0 s, because by then it had had 3.9 GiB·s too much" in words
 
 
+@pytest.mark.parametrize(
+    ("deficit", "before", "after", "said"),
+    [
+        (
+            9e6,
+            0.5,
+            0.3,
+            "although by then it had had 8,789.1 GiB·s too little: its part is still above the 25.0 % that",
+        ),
+        (9e6, 0.5, 0.25, "too little: at the 25.0 % that are due to it, it gets nothing back for now"),
+        (-9e6, 0.1, 0.2, "although by then it had had 8,789.1 GiB·s too much: its part is still below the 25.0 % that"),
+        (-9e6, 0.1, 0.25, "too much: at the 25.0 % that are due to it or more, it gives nothing back for now"),
+        (-9e6, 0.5, 0.25, "because by then it had had 8,789.1 GiB·s too much."),
+    ],
+)
+def test_a_change_against_the_debt_is_explained(deficit: float, before: float, after: float, said: str) -> None:
+    rows = {"root": QueueRow("root", None, False, 1.0, share=0.8)}
+    for path, share in (("root.a", 0.2), ("root.b", 0.6)):
+        rows[path] = QueueRow(
+            path,
+            "root",
+            True,
+            share,
+            share=share,
+            weight=1.0,
+            accumulated=1e9,
+            deficit=deficit,
+            changed_s=5.0,
+            part_before=before,
+            part=after,
+            deficit_then=deficit,
+        )
+    view = View(10.0, "x", "ltrf", 8192, rows, gives_back=True, unit="memory")
+    assert said in " ".join(explain(view, "root.a"))
+
+
 def _capacity_view(ordering: str = "utilization") -> View:
     """Three queues of a Capacity Scheduler: (holds, capacity, priority), all of which wait."""
     rows = {"root": QueueRow("root", None, False, 1.0, ordering=ordering)}
