@@ -48,7 +48,7 @@ def _capacity(values: Mapping[str, str] | None = None, site: Mapping[str, str] |
     return replace(CAPACITY_BASE, values={**_BASE, **(values or {})}, site={**_SITE, **(site or {})})
 
 
-_FILE = "tests/experiments/test_scheduler_file.py::"
+_FILE_TESTS = "tests/experiments/test_scheduler_file.py::"
 _EARLY = "the queues that the load creates are there from the beginning"
 #: One of the example's queues creates queues, whose users are not limited to a multiple of the queue's share.
 _CREATING_V1_EXAMPLE = {
@@ -377,7 +377,7 @@ FEATURES: tuple[Feature, ...] = (
             "assess": _works(f"{_ENTITLED}test_a_parent_without_children_is_played_as_a_leaf"),
             "usage": _USAGE_CAPACITY,
             **dict.fromkeys(
-                ("whatif", "plan"), _works(f"{_FILE}test_queues_of_the_legacy_way_have_their_template", _EARLY)
+                ("whatif", "plan"), _works(f"{_FILE_TESTS}test_queues_of_the_legacy_way_have_their_template", _EARLY)
             ),
         },
     ),
@@ -398,7 +398,7 @@ FEATURES: tuple[Feature, ...] = (
             **dict.fromkeys(
                 ("whatif", "plan"),
                 _works(
-                    f"{_FILE}test_queues_of_the_legacy_way_have_their_template",
+                    f"{_FILE_TESTS}test_queues_of_the_legacy_way_have_their_template",
                     f"{_EARLY}, and keep their guarantees where the policy would hand them over by demand",
                 ),
             ),
@@ -417,7 +417,7 @@ FEATURES: tuple[Feature, ...] = (
             "usage": _READ_CAPACITY,
             **dict.fromkeys(
                 ("whatif", "plan"),
-                _works(f"{_FILE}test_queues_that_applications_create_have_their_templates", _EARLY),
+                _works(f"{_FILE_TESTS}test_queues_that_applications_create_have_their_templates", _EARLY),
             ),
         },
     ),

@@ -149,7 +149,7 @@ def completions(table: pd.DataFrame, ended: frozenset[str]) -> tuple[dict[str, f
     """Return mean completion times (s) by queue and of all, for those of these jobs that ended; NaN if none did."""
     own = table[table["job"].isin(ended) & _ended(table)]
     by_queue = own.groupby("queue", observed=True)["completion_s"].mean()
-    return {str(queue): float(value) for queue, value in by_queue.items()}, float(own["completion_s"].mean() or 0.0)
+    return {str(queue): float(value) for queue, value in by_queue.items()}, float(own["completion_s"].mean())
 
 
 def busy(result: SimResult) -> Any:

@@ -215,6 +215,11 @@ class WhatIf:
         if run.document is None or not run.phases:
             compiling = not is_compiled(self.experiment.spec.scheduler)
             return {"part": round(run.part, 3), "says": compiling_words() if compiling else ""}
+        return self._told(run)
+
+    def _told(self, run: _Run) -> dict[str, Any]:
+        """Return the document of a run of which at least one phase is known, with the means over its phases."""
+        assert run.document is not None
         return {**run.document, **_means(list(run.phases)), "of_phases": self.phases}
 
     def whole(self, asked: Asked, on_phases: Callable[[int], None] = lambda known: None) -> dict[str, Any]:
@@ -240,7 +245,9 @@ class WhatIf:
         # A request of another thread may take this run's place among those that are kept: then it is wanted anew.
         while not (run := self._want(asked)).complete.wait(1.0):
             on_phases(len(run.phases))
-        return self.run(asked)
+        if run.trouble is not None:
+            raise run.trouble
+        return self._told(run)
 
     def words(self, asked: Asked, queue: str, at_s: float) -> list[str]:
         """Return `explain`'s text for a queue at a moment. Raises CallError for an unknown queue."""

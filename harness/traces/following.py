@@ -431,8 +431,8 @@ class Following:
         words += [f"not looked for {now_s - last:.0f} s"] if away else []
         if found.unseen:
             words.append(
-                f"{found.unseen} application numbers were given out and not seen: the ResourceManager has forgotten "
-                "these applications, or they were never submitted"
+                f"{found.unseen} applications to which numbers were given were not seen, or only waiting: the "
+                "ResourceManager has forgotten them, or they were never submitted"
             )
         if found.vanished:
             words.append(f"{found.vanished} applications are gone, and were not seen to end: recorded until last seen")
