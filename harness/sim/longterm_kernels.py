@@ -1,9 +1,8 @@
-"""Orders inside the scheduler that Hadoop lacks: long-term fairness, horizons, arrival; and the exact integrals.
+"""Accumulated resources of queues and applications, as exact integrals over time, for all schedulers.
 
-This is the compiled version of harness.ledger, and tests compare both. Parts over a horizon come from
-harness.policies.longterm, at each update. The kernels call `refresh_keys` (keys.py) only in the KEYED order modes; the
-simulator calls `settle` after each change of a leaf's allocation or asks. Integrals are exact: at each change they
-advance with the values since the last settlement.
+This is the compiled version of harness.ledger, and tests compare both. harness.sim.fair.keys computes the queues' keys
+from these values. The simulator calls `settle` after each change of a leaf's allocation or asks. Integrals are exact:
+at each change they advance with the values since the last settlement.
 
 Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.7), (5.10)-(5.16).
 """
@@ -23,7 +22,20 @@ _LN2 = math.log(2.0)
 
 @kernel
 def measured(s: Any, kind: int, mb: int, vc: int) -> Any:
-    """Return an amount in a measure: MiB, vcores or the dominant share."""
+    """Return resources as one number in a measure.
+
+    Parameters
+    ----------
+    kind
+        MEMORY, VCORES or DOMINANT.
+    mb, vc
+        The resources, MiB and vcores.
+
+    Returns
+    -------
+    float
+        MiB, vcores, or the dominant share of the cluster (0 to 1).
+    """
     if kind == MEMORY:
         return float(mb)
     if kind == DOMINANT:
@@ -34,7 +46,7 @@ def measured(s: Any, kind: int, mb: int, vc: int) -> Any:
 
 @kernel
 def whole(s: Any, kind: int) -> Any:
-    """Return the cluster's size in a measure."""
+    """Return the cluster's capacity in the measure ``kind``: MiB, vcores, or 1.0 for dominant shares."""
     if kind == MEMORY:
         return s.xg[0].r_mb
     if kind == DOMINANT:
@@ -44,9 +56,9 @@ def whole(s: Any, kind: int) -> Any:
 
 @kernel
 def weighed(s: Any, mb: Any, vc: Any) -> Any:
-    """Return an amount, weighted by its nodes, in the ledger's measure.
+    """Return node-weighted resources (MiB, vcores) in the ledger's measure.
 
-    The dominant share is of the weighted cluster.
+    A dominant share is a share of the weighted cluster.
     """
     xg = s.xg[0]
     if xg.ledger == MEMORY:
@@ -59,7 +71,7 @@ def weighed(s: Any, mb: Any, vc: Any) -> Any:
 
 @kernel
 def counted_whole(s: Any) -> Any:
-    """Return the cluster's size with weighted nodes, in the ledger's measure."""
+    """Return the node-weighted capacity of the cluster in the ledger's measure."""
     xg = s.xg[0]
     if xg.ledger == MEMORY:
         return xg.r_mb + xg.more_mb
@@ -70,7 +82,10 @@ def counted_whole(s: Any) -> Any:
 
 @kernel
 def counted_rate(s: Any, leaf: int) -> Any:
-    """Return g' of eq. (5.7): allocation beyond S_i counts with the factor eta."""
+    """Return the rate at which a leaf's allocation is counted: g' of eq. (5.7), in the ledger's measure.
+
+    The allocation beyond S_i counts with the factor eta.
+    """
     x, xg = s.x[leaf], s.xg[0]
     if xg.discount == 1.0:
         return x.kg
@@ -80,7 +95,7 @@ def counted_rate(s: Any, leaf: int) -> Any:
 
 @kernel
 def advance(s: Any, leaf: int, now: int) -> Any:
-    """Advance a leaf's integrals to now, at the rates since its last settlement."""
+    """Advance a leaf's integrals to `now` (ms) with the allocation and demand since its last settlement."""
     x, xg = s.x[leaf], s.xg[0]
     dt = now - x.t_ms
     if dt <= 0:
@@ -107,7 +122,7 @@ def advance(s: Any, leaf: int, now: int) -> Any:
 
 @kernel
 def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
-    """Add a constant rate to a leaf's sliding window, which then ends at now.
+    """Count a constant rate from `since` to `now` (ms) in a leaf's sliding window, which then ends at `now`.
 
     Compiled version of harness.ledger.decay.
     """
@@ -139,7 +154,7 @@ def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
 
 @kernel
 def roll_rounds(s: Any, now: int) -> Any:
-    """Begin a new round if one is due (eq. 5.12): all counters restart, and active leaves count as just arrived."""
+    """Begin a new round if one is due (eq. 5.12): reset counted resources and treat active leaves as just arrived."""
     xg = s.xg[0]
     if xg.own_end_ms > 0:
         _roll_own_rounds(s, now)
@@ -164,9 +179,9 @@ def roll_rounds(s: Any, now: int) -> Any:
 
 @kernel
 def _roll_own_rounds(s: Any, now: int) -> Any:
-    """Begin the rounds of queues with a length of their own.
+    """Begin the rounds that are due of queues with their own round length.
 
-    Their children are compared by what is counted from now on.
+    The children of such a queue are compared by the resources counted since its round began.
     """
     xg = s.xg[0]
     while xg.own_end_ms <= now:
@@ -193,7 +208,10 @@ def _roll_own_rounds(s: Any, now: int) -> Any:
 
 @kernel
 def total_of(s: Any, leaf: int, now: int) -> Any:
-    """Return f_i(now) of eq. (5.13), measure x ms: counted, pseudo, and assumed future use of running tasks."""
+    """Return f_i(now) of eq. (5.13), in the ledger's measure times ms.
+
+    It is the sum of counted resources, pseudo resources, and the assumed future use of running tasks.
+    """
     x, xg = s.x[leaf], s.xg[0]
     since = max(x.t_ms, xg.round_start_ms)
     if now > since and xg.part_ms > 0.0:
@@ -214,7 +232,7 @@ def total_of(s: Any, leaf: int, now: int) -> Any:
 
 @kernel
 def settle(s: Any, leaf: int, now: int) -> Any:
-    """Store a leaf's allocation and asks after a change at `now`."""
+    """Advance a leaf's integrals to `now` (ms) and store its new allocation and demand, after a change of either."""
     xg = s.xg[0]
     if xg.on == 0:
         return
@@ -244,7 +262,7 @@ def settle(s: Any, leaf: int, now: int) -> Any:
 
 @kernel
 def settle_all(s: Any, now: int) -> Any:
-    """Settle every leaf after a change of the cluster's capacity, which G holds in MiB and vcores."""
+    """Settle every leaf after a change of the cluster's capacity in ``G``."""
     for i in range(s.g[0].n_leaves):
         advance(s, s.leaves[i], now)
     s.xg[0].r_mb = s.g[0].cluster_mb
@@ -255,7 +273,7 @@ def settle_all(s: Any, now: int) -> Any:
 
 @kernel
 def _arrive(s: Any, leaf: int, now: int) -> Any:
-    """Let a leaf arrive in the round: fix its pseudo accumulated resources (eq. 5.16)."""
+    """Set the pseudo accumulated resources of a leaf that becomes active in the round (eq. 5.16)."""
     highest = 0.0
     for i in range(s.g[0].n_leaves):
         k = s.leaves[i]
@@ -268,7 +286,7 @@ def _arrive(s: Any, leaf: int, now: int) -> Any:
 
 @kernel
 def container_started(s: Any, leaf: int, app: int, now: int, is_am: Any) -> Any:
-    """Update a leaf after a container of it was granted (after the change)."""
+    """Update a leaf's counters and integrals after one of its containers was granted; its usage has already changed."""
     x = s.x[leaf]
     x.starts += 1
     if not is_am:
@@ -280,7 +298,7 @@ def container_started(s: Any, leaf: int, app: int, now: int, is_am: Any) -> Any:
 
 @kernel
 def container_ended(s: Any, leaf: int, app: int, now: int, was_am: Any) -> Any:
-    """Update a leaf after a container of it was dropped (after the change)."""
+    """Update a leaf's counters and integrals after one of its containers ended; its usage has already changed."""
     x = s.x[leaf]
     if x.ends == 0:
         x.first_end_ms = now
@@ -295,17 +313,17 @@ def container_ended(s: Any, leaf: int, app: int, now: int, was_am: Any) -> Any:
 
 @kernel
 def task_ended(s: Any, leaf: int, work_ms: int) -> Any:
-    """Update a leaf after a task of it has finished, with the task's duration."""
+    """Count a finished task of a leaf, which worked for `work_ms` (ms)."""
     s.x[leaf].tasks_done += 1
     s.x[leaf].task_ms += work_ms
 
 
 @kernel
 def settle_app(s: Any, leaf: int, app: int, now: int) -> Any:
-    """Advance an application's own integral and store what it holds now.
+    """Advance an application's integral to `now` (ms) and store its present allocation.
 
-    Follows equations 5.7 to 5.13 of the thesis, with the leaf's L. The application's S_i is the part of the leaf's that
-    its weight gives.
+    Follows equations 5.7 to 5.13 of the thesis, with the leaf's L. The application's S_i is the leaf's S_i times the
+    application's fraction of the total weight of the leaf's applications.
     """
     a, x, xg = s.a[app], s.x[leaf], s.xg[0]
     if x.app_round_ms > 0:
@@ -328,7 +346,7 @@ def settle_app(s: Any, leaf: int, app: int, now: int) -> Any:
 
 @kernel
 def app_total(s: Any, app: int, now: int) -> Any:
-    """Return f_i / omega_i of an application that has been settled (eqs. 6, 5.11)."""
+    """Return f_i / omega_i of an application that has been settled at `now` (eqs. 6, 5.11)."""
     a = s.a[app]
     total = a.integral + a.phi
     if a.ahead_b > 0.0:
@@ -338,9 +356,9 @@ def app_total(s: Any, app: int, now: int) -> Any:
 
 @kernel
 def refresh_app_keys(s: Any, leaf: int, now: int) -> Any:
-    """Set the keys of a leaf's applications under the policy ``ltrf``.
+    """Set the keys of a leaf's applications under the policy ``ltrf``: accumulated resources divided by weight.
 
-    Accumulated resources / weight, smallest first.
+    The application with the smallest key is served first.
     """
     app = s.q[leaf].run_head
     while app >= 0:
@@ -351,7 +369,7 @@ def refresh_app_keys(s: Any, leaf: int, now: int) -> Any:
 
 @kernel
 def sum_up(s: Any) -> Any:
-    """Set X.sum of parents to the sum of their leaves, overwriting the parents' own values."""
+    """Set X.sum of each parent to the sum over the leaves below it."""
     n = s.xg[0].n
     for i in range(n):
         if s.q[i].leaf == 0:

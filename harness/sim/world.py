@@ -1,8 +1,8 @@
 """State of everything around the scheduler, as arrays for compiled code: clock, events, jobs, stages, tasks, nodes.
 
-The scheduler's own state is in harness.sim.fair; harness.sim.events, .apps and .loop change this state. Slots are
-recycled by free lists and arrays double when they are full (Python does that, between two calls of compiled code), so
-memory depends on what runs at the same time. Times are int64 milliseconds of virtual time.
+The scheduler's own state is defined in its package (harness.sim.fair, .capacity or .fifo). Slots are recycled through
+free lists, and Python doubles full arrays between two calls of compiled code. Memory therefore depends on how much runs
+at the same time, not on the length of the run. Times are int64 milliseconds of virtual time.
 """
 
 from __future__ import annotations
@@ -14,345 +14,354 @@ from numpy.typing import NDArray
 
 from harness.sim.arrays import Arrays, record, zeros
 
-#: "Never" of times in the compiled loop.
+#: A time that is never reached, ms.
 NEVER = 1 << 62
 
 #: Job kinds, in the order of `harness.model.jobs.JobKind`.
 MAPREDUCE, SPARK, DAG, SERVICE = range(4)
 JOB_KINDS = ("mapreduce", "spark", "dag", "service")
 
-#: A job's states.
+#: States of a job (JOB.state).
 J_FREE, J_WAITING, J_SUBMITTED, J_RUNNING, J_ENDED = range(5)
 
-#: Uses of a live container.
+#: Uses of a live container (RUN.kind): AM, task, executor of Spark, instance of a service.
 R_AM, R_TASK, R_EXECUTOR, R_SERVICE = range(4)
 
-#: Why the compiled loop came back to Python.
+#: Why the compiled loop returned to Python, and what Python does before it calls the loop again.
 (
-    DONE,  # no event is left
-    NEED_JOBS,  # the next job of the input is to be read
-    NEED_ROOM,  # an array is full: grow it and call again
-    SAMPLES_FULL,  # take the samples away
-    ENDED_FULL,  # take the ended jobs away
-    TASKS_FULL,  # take the task log away
-    TICK,  # a control tick is due
-    LIMIT,  # the time limit
-    KEYS,  # a user's policy has to give its keys
-    WAITS_FULL,  # take the log of waits away
-    PAUSE,  # progress
-    PARTS,  # the scheduler's update is done: with a horizon, the queues' parts are recomputed
-    CALLS_FULL,  # take the recorded calls of the scheduler away
+    DONE,  # all jobs have ended
+    NEED_JOBS,  # read the next job of the input
+    NEED_ROOM,  # enlarge a full array
+    SAMPLES_FULL,  # empty the table of samples
+    ENDED_FULL,  # empty the table of ended jobs
+    TASKS_FULL,  # empty the task log
+    TICK,  # run the control tick that is due
+    LIMIT,  # the time limit is reached
+    KEYS,  # compute the queues' keys with the user's policy
+    WAITS_FULL,  # not in use
+    PAUSE,  # report progress, and check whether the run is stuck
+    PARTS,  # recompute the queues' shares over the horizon, after an update of the scheduler
+    CALLS_FULL,  # empty the table of recorded calls of the scheduler
 ) = range(13)
 
-#: Most stages of a job: their dependencies are bits of an int64.
+#: Largest number of stages of a job, because their dependencies are bits of an int64.
 MAX_STAGES = 62
-#: Most stages of a Spark application whose stages come one after another.
+#: Largest number of stages of a Spark application in which each stage depends on the one before.
 MOST_CHAINED = 256
 
-#: The clock, the settings of the run and the counters of the loop: one record.
+#: The clock, the settings of the run and the counters of the loop: one record. Fields named ``*_ms`` are times or
+#: durations in milliseconds.
 GLOBALS = record(
     "now",  # virtual time
-    "limit_ms",  # the run's time limit
-    "next_update_ms",  # when the scheduler's thread of updates is due (``FairScheduler.update``)
-    "next_sample_ms",  # when the next sample is due
-    "next_tick_ms",  # when Python is called for control or for a new plan; NEVER: not at all
-    "sample_ms",  # from one sample to the next
+    "limit_ms",  # time limit of the run
+    "next_update_ms",  # time of the scheduler's next update (``FairScheduler.update``)
+    "next_sample_ms",  # time of the next sample
+    "next_tick_ms",  # time at which Python runs the next control tick; NEVER: the run has none
+    "sample_ms",  # period of samples
     "tick_ms",  # not in use
-    "pause_after",  # events and heartbeats until the loop returns to Python to tell its progress
-    "pause_ms",  # when the loop returns to Python if nothing has started or ended since it last looked
-    "still_ms",  # time from one check for a standstill to the next
-    "still_events",  # starts and ends of containers at the last such check; -1: there was none
-    "feed_ms",  # submission of the last job that was read from the input; NEVER: all were read
-    "node_hb_ms",  # period of a NodeManager's heartbeats
-    "end_hb_ms",  # from a container's end to the heartbeat that its node sends because of it; -1: it sends none
-    "am_hb_ms",  # period of an application master's heartbeats
-    "am_lag_ms",  # how late a master acts on a response: so many of its heartbeats, times their period
-    "am_start_ms",  # from the grant of a master's container to its first heartbeat
-    "container_start_ms",  # from the launch of a task's container to the start of its work
+    "pause_after",  # number of events and heartbeats since the start at which the loop returns PAUSE
+    "pause_ms",  # time of the next check whether the run is stuck
+    "still_ms",  # period of the checks whether the run is stuck
+    "still_events",  # container starts and ends up to the last such check; -1: there was no check
+    "feed_ms",  # submission time of the last job read from the input; NEVER: all jobs were read
+    "node_hb_ms",  # heartbeat period of NodeManagers
+    "end_hb_ms",  # delay from a container's end to the extra heartbeat that its node sends; -1: it sends none
+    "am_hb_ms",  # heartbeat period of AMs
+    "am_lag_ms",  # delay from a response until the AM acts on it: a number of its heartbeats, times their period
+    "am_start_ms",  # delay from the grant of the AM's container to the AM's first heartbeat
+    "container_start_ms",  # delay from the launch of a task's container to the start of its work
     "update_ms",  # period of the scheduler's updates
-    "reduce_preempt_ms",  # how long maps of a DAG wait until one of its reduces is given back
-    "preempt_ms",  # MapReduce's masters: how long maps wait without headroom until reduces are preempted
-    "hanging_ms",  # MapReduce's masters: how long maps wait with headroom until then; -1: for ever
-    "map_limit reduce_limit",  # MapReduce's masters: most maps and most reduces of a job at once; 0: no limit
-    "no_headroom",  # MapReduce's masters: 1: they are always told a headroom of 0, as by Hadoop 2.2 (YARN-1959)
-    "rampup_limit:d",  # MapReduce's masters: most of a job's resources for reduces while maps wait, 0 to 1
-    "preempt_limit:d",  # MapReduce's masters: most of a job's resources taken from reduces at once, 0 to 1
-    "speculation_ms",  # period at which a master looks for tasks worth a speculative copy
+    "reduce_preempt_ms",  # DAG jobs: period of the check whether a task must release its container
+    "preempt_ms",  # MapReduce AM: how long maps wait without headroom until reduces are preempted
+    "hanging_ms",  # MapReduce AM: how long maps wait despite headroom until reduces are preempted; -1: for ever
+    "map_limit reduce_limit",  # MapReduce AM: largest numbers of running maps and reduces of a job; 0: no limit
+    "no_headroom",  # MapReduce AM: 1: the headroom is always reported as 0, as in Hadoop 2.2 (YARN-1959)
+    "rampup_limit:d",  # MapReduce AM: largest fraction of a job's resources for reduces while maps wait (0 to 1)
+    "preempt_limit:d",  # MapReduce AM: largest fraction of a job's resources preempted from reduces at once (0 to 1)
+    "speculation_ms",  # period of the AMs' search for tasks that need a speculative copy
     "skip",  # 1: heartbeats that change nothing are skipped
     "user_keys",  # 1: queues are ordered by the keys of a user's policy
     "keys_fresh",  # 1: these keys are up to date
-    # addresses of the compiled keys and of what they work on (harness.sim.keyed); 0: Python makes the keys
+    # addresses of the compiled key function and of its data (harness.sim.keyed); 0: Python computes the keys
     "keys_at keys_of",
-    "record_tasks",  # 1: each attempt of a task is written to ``tasklog``
-    "record_calls calls_n",  # 1: calls of the scheduler are written to ``calls``; number of these records
-    "update_noted_ms",  # time of the last update that was written to ``calls``; -1: none
-    "failure:d",  # probability that an attempt of a task fails
-    "max_attempts",  # failed attempts of one task that make its job fail
-    # probability that an attempt is a straggler, and how many times as long it takes then
+    "record_tasks",  # 1: each task attempt is written to ``tasklog``
+    "record_calls calls_n",  # 1: calls of the scheduler are written to ``calls``; number of records there
+    "update_noted_ms",  # time of the last update written to ``calls``; -1: none
+    "failure:d",  # probability that a task attempt fails (0 to 1)
+    "max_attempts",  # number of failed attempts of one task at which its job fails
+    # probability that an attempt is a straggler (0 to 1), and the factor by which its duration is then multiplied
     "straggler:d straggler_factor:d",
-    "speculation speculation_factor:d",  # 1: slow tasks get a copy; how many times the mean time they must have run
-    "heap_n",  # events in the heap (``heap_t``, ``heap_v``)
-    # nodes in the ring of heartbeats, the next one's place, and when the present turn began
+    # 1: slow tasks get a speculative copy; how many times their stage's mean duration they must have run before that
+    "speculation speculation_factor:d",
+    "heap_n",  # number of events in the heap (``heap_t``, ``heap_v``)
+    # number of nodes in the ring of heartbeats, position of the next one, and start of the present heartbeat period
     "ring_n ring_at ring_base_ms",
     "job_free",  # first free slot of ``jobs``
-    "redo_free redo_left",  # first free slot of ``redo``, and how many are free
-    "inner_free inner_left",  # first free slot of ``inner``, and how many are free
-    "live_runs",  # containers that live
+    "redo_free redo_left",  # first free slot of ``redo``, and number of free slots
+    "inner_free inner_left",  # first free slot of ``inner``, and number of free slots
+    "live_runs",  # number of live containers
     "ends_free",  # first free block of ``ends``
-    "burst",  # most tasks that one event may start inside executors
-    "need_room",  # 1: a kernel of the scheduler has changed nothing because an array is full
-    "cross_ms",  # the earliest ``cross_ms`` of all jobs
-    "round_ms",  # begin of the round that the quanta were last made for
+    "burst",  # upper bound of the tasks that one event may start inside executors
+    "need_room",  # 1: a kernel of the scheduler returned without a change because an array is full
+    "cross_ms",  # earliest ``cross_ms`` of all jobs
+    "round_ms",  # start of the ledger's round for which assumed execution times were last recomputed
     "ring_stale",  # 1: nodes joined or left, so the ring has to be rebuilt
-    "beat_again",  # 1: the heartbeat that is due has begun and goes on when the loop is called again
-    "am_lost",  # 1: some master's container was lost, and a new attempt is to be started
-    "live_jobs",  # jobs that are submitted or wait for another one, without services that never end
-    "waiting_jobs",  # jobs that wait for another one
-    "sample_n ended_n task_n",  # records in the samples, in ``ended`` and in ``tasklog``
-    "started ended",  # containers that have started and ended so far
-    "heartbeats",  # heartbeats of nodes so far
-    "skipped leapt",  # heartbeats that were skipped one by one, and many at a time
-    "quiet",  # heartbeats since anything changed; one more than ``ring_n`` once ``quiet_end_ms`` is known
-    "quiet_end_ms",  # when the next process ends
-    "updates",  # updates of the scheduler so far
-    "jobs_done jobs_failed",  # jobs that have ended so far, and those of them that failed
-    "last_end_ms",  # when a job last ended
+    "beat_again",  # 1: a heartbeat was interrupted for lack of room and continues at the next call of the loop
+    "am_lost",  # 1: some AM's container was lost, and a new attempt must be started
+    "live_jobs",  # number of jobs that have not ended, without services that never end
+    "waiting_jobs",  # number of jobs that were read and not submitted yet
+    "sample_n ended_n task_n",  # numbers of records in the samples, in ``ended`` and in ``tasklog``
+    "started ended",  # numbers of containers that have started and ended so far
+    "heartbeats",  # number of processed heartbeats of nodes so far
+    "skipped leapt",  # numbers of heartbeats that were skipped one at a time, and in groups
+    "quiet",  # number of heartbeats since the last change; ``ring_n`` + 1 once ``quiet_end_ms`` is known
+    "quiet_end_ms",  # time at which the next process on any node ends
+    "updates",  # number of the scheduler's updates so far
+    "jobs_done jobs_failed",  # number of jobs that have ended so far, and how many of them failed
+    "last_end_ms",  # time at which a job last ended
     lines=False,
 )
 
-#: A job. Amounts of memory are in MiB, integrals in MiB (or vcores) times milliseconds.
+#: A job. Times and durations (``*_ms``) are in milliseconds, memory is in MiB.
 JOB = record(
-    "am_ms",  # when the master's container was granted; NEVER: not yet
-    "am0_ms",  # the master's first heartbeat
-    "mb_ms vc_ms",  # memory and vcores over time of the containers that have ended
-    "task_ms tasks_done",  # sum of the times of finished tasks, and their number
+    "am_ms",  # time at which the AM's container was granted; NEVER: not yet
+    "am0_ms",  # time of the AM's first heartbeat
+    "mb_ms vc_ms",  # memory and vcores of its ended containers, integrated over time (MiB ms, vcore ms)
+    "task_ms tasks_done",  # total duration of its finished tasks, and their number
     "key",  # key of its random draws
-    "queue:i",  # its queue in the scheduler
-    "kind:i",  # one of `JOB_KINDS`
-    "app:i",  # its application in the scheduler; -1: none
+    "queue:i",  # slot of its queue in the scheduler
+    "kind:i",  # one of MAPREDUCE ... SERVICE
+    "app:i",  # slot of its application in the scheduler; -1: it has none
     "state:i",  # one of J_FREE ... J_ENDED
-    "row",  # its row in the result
-    "submit_ms",  # when it is submitted
-    "first_am_ms",  # when the container of its first attempt's master was granted
-    "act_ms",  # the latest heartbeat of its master that stands in the event heap
-    "am_start_ms",  # from the grant of the master's container to its first heartbeat; -1: as ``g.am_start_ms``
-    "ex_start_ms",  # from the grant of an executor's container until it takes tasks; -1: as other containers
-    "am_end_ms",  # from when the master has heard of all tasks until it ends
-    "over_ms",  # when that is; 0: not yet
-    "lifetime_ms",  # a service's lifetime; NEVER: it has none
-    "think_ms",  # from the end of the job that it follows to its own submission
+    "row",  # its row in the result's table of jobs
+    "submit_ms",  # submission time
+    "first_am_ms",  # time at which the AM's container of its first attempt was granted
+    "act_ms",  # time of its latest scheduled E_ACT event
+    "am_start_ms",  # delay from the grant of the AM's container to its first heartbeat; -1: ``g.am_start_ms``
+    "ex_start_ms",  # delay until an executor takes tasks, from when the AM learns of its container; -1: the general one
+    "am_end_ms",  # delay until the AM ends, from when it has learnt that all tasks have ended
+    "over_ms",  # time at which the AM ends; 0: not known yet
+    "lifetime_ms",  # lifetime of a service; NEVER: unlimited
+    "think_ms",  # delay from the end of the job that it follows to its own submission
     "ex_mb",  # memory of one executor
-    "am_mb am_vc",  # size of the master's container
+    "am_mb am_vc",  # memory and vcores of the AM's container
     "ex_vc",  # vcores of one executor
-    "ex_wanted",  # containers of executors, or of a service, that were asked for and are not yet there
-    "ex_owed",  # executors to be asked for again at the master's next heartbeat
-    "ex_wait_ms",  # how long after its first heartbeat the driver waits for executors at most
-    "failed_attempts",  # attempts of tasks that have failed
-    "q_ms:d",  # its quantum
-    "q_sum_ms:d q_n:d",  # sum over its ended tasks for the quantum, and their number
+    "ex_wanted",  # number of executors' containers that are outstanding at the scheduler
+    "ex_owed",  # number of executors to request again at the AM's next heartbeat
+    "ex_wait_ms",  # how long after its first heartbeat a driver waits for executors at most
+    "failed_attempts",  # number of task attempts that have failed
+    "q_ms:d",  # its quantum, ms
+    "q_sum_ms:d q_n:d",  # total duration of its ended tasks, from which the quantum is computed, and their number
     "ahead_a:d ahead_b:d",  # its part of ``ahead_a`` and ``ahead_b`` of its queue (`harness.sim.longterm_state.X`)
-    "cross_ms",  # when the next of its running tasks will have run for a quantum
+    "cross_ms",  # time at which the next of its running tasks will have run for a quantum
     "omega:d",  # its weight among the applications of its leaf
-    "gen:i",  # how often the slot was used, to recognise events of an earlier job
-    "followers:i",  # first of the list of jobs that wait for this one
-    "next:i",  # the next job in that list, or in the list of free slots
-    "user:i",  # its user in the scheduler
-    "executors:i",  # executors that it wants in all
-    "ex_slots:i",  # tasks that an executor runs at once
-    "ex_least:i",  # executors that must take tasks before the driver begins
-    "ex_head:i",  # first of the list of its live executors
-    "stages:i stages_done:i",  # its stages, and how many have ended
+    "gen:i",  # number of uses of the slot, by which events of an earlier job are recognised
+    "followers:i",  # head of the list of jobs that are submitted after this job has ended
+    "next:i",  # next job in such a list, or next free slot
+    "user:i",  # slot of its user in the scheduler
+    "executors:i",  # number of executors that it requests
+    "ex_slots:i",  # number of tasks that one executor runs at once
+    "ex_least:i",  # number of executors that must take tasks before the driver begins
+    "ex_head:i",  # head of the list of its live executors
+    "stages:i stages_done:i",  # number of its stages, and how many have ended
     "failed:i",  # 1: it has failed
-    "reduce_check:i",  # 1: a look at whether reduces are to be given back stands in the event heap
-    "spec_on:i",  # 1: a look for slow tasks stands in the event heap
-    "restarts:i",  # attempts of the application that were lost with their master
-    "am_lost:i",  # 1: its master was lost
-    "am_first:i",  # 1: a Spark driver that has not been up yet; 2: one that waits for executors
-    "endless:i",  # 1: a service without a lifetime, for which the run does not wait
-    "maps_at:i reduces_at:i",  # the stages about which its master decides as MapReduce's does; -1: none
+    "reduce_check:i",  # 1: an E_REDUCE_CHECK event is in the heap
+    "spec_on:i",  # 1: an E_SPECULATE event is in the heap
+    "restarts:i",  # number of attempts that were lost with their AM
+    "am_lost:i",  # 1: its AM was lost
+    "am_first:i",  # 1: a Spark driver before its first heartbeat; 2: a Spark driver that waits for executors
+    "endless:i",  # 1: a service without a lifetime; the run ends without it
+    "maps_at:i reduces_at:i",  # its map stage and reduce stage, for a MapReduce AM (harness.sim.master); -1: none
     "delays:i",  # 1: some stage of a Spark application begins later than its dependencies allow
     "chained:i",  # 1: each of its stages depends on the one before
-    "dynamic:i",  # 1: its executors follow its tasks (``dyn``)
+    "dynamic:i",  # 1: Spark's dynamic allocation determines the number of executors (``dyn``)
 )
 
-#: A stage of a job.
+#: A stage of a job. Times and durations (``*_ms``) are in milliseconds, memory is in MiB.
 STAGE = record(
-    "next_task",  # the next task that has not been started
-    "tasks done running",  # its tasks, those that have ended and those that run
-    "wanted",  # containers that are outstanding at the scheduler
-    "sum_ms",  # sum of the times of finished tasks
-    "bucket_ms in_bucket",  # the master's heartbeat that brings the latest completions, and how many these are
+    "next_task",  # number of the first task that has not been started
+    "tasks done running",  # numbers of its tasks, of ended tasks and of running attempts
+    "wanted",  # number of containers that are outstanding at the scheduler
+    "sum_ms",  # total duration of its finished tasks
+    # the AM's heartbeat that reports the latest completions, and the number of these completions
+    "bucket_ms in_bucket",
     "kind:i",  # distribution of the tasks' durations (harness.sim.durations)
-    "open:i",  # 1: all that it waits for has ended, so its tasks may end
-    "run_head:i",  # first of the list of its live containers
-    "redo_n:i",  # attempts in the list of those to be asked for again
-    "values",  # values of an empirical or listed distribution
-    "feeds",  # bits: the stages that wait for it
-    "a:d b:d",  # parameters of the distribution
-    "first_value",  # where its values begin in ``values`` of the world
-    "after",  # bits: the stages that it waits for
+    "open:i",  # 1: all stages that it depends on have ended, so its tasks may end
+    "run_head:i",  # head of the list of its live containers
+    "redo_n:i",  # length of the list of attempts to request again
+    "values",  # number of values of an empirical or listed distribution
+    "feeds",  # bit set of the stages that depend on it
+    "a:d b:d",  # parameters of the distribution (`harness.sim.durations.draw_ms`)
+    "first_value",  # index of its first value in the world's ``values``
+    "after",  # bit set of the stages that it depends on
     "mb",  # memory of a task
-    "slow_start:d",  # part of the stages before it that must have ended before its tasks are asked for
+    # fraction (0 to 1) of the tasks of the stages that it depends on that must have ended before it requests tasks
+    "slow_start:d",
     "vc",  # vcores of a task
-    "asked",  # tasks that were asked for so far, without repetitions
-    "redo_head:i redo_tail:i",  # the list of attempts to be asked for again
+    "asked",  # number of tasks requested so far, without repeated attempts
+    "redo_head:i redo_tail:i",  # first and last entry of the list of attempts to request again
     "priority:i",  # priority of its asks
-    "redo_asked:i",  # attempts of that list that were asked for
-    "sealed:i",  # 1: its master knows that all its tasks have ended
-    "scheduled",  # reduces that the master wants to be asked for now
-    "started:i",  # 1: slow start has been reached
-    "since_ms",  # when maps were first asked for; NEVER: not yet
-    "delay_ms",  # how long a Spark driver waits before it submits the stage, once all that it waits for has ended
-    "ready_ms",  # when that time is over; 0: not known yet
-    "leaves:i",  # what its tasks leave in their executors (bits of harness.sim.dynamic)
+    "redo_asked:i",  # number of entries of that list that were requested
+    "sealed:i",  # 1: the AM knows that all its tasks have ended
+    "scheduled",  # number of reduces that a MapReduce AM has scheduled and that have no container yet
+    "started:i",  # 1: the MapReduce AM has reached the slow start of reduces
+    "since_ms",  # time at which the MapReduce AM first requested maps; NEVER: not yet
+    "delay_ms",  # how long a Spark driver waits before it submits the stage, once its dependencies have ended
+    "ready_ms",  # time at which that delay is over; 0: not known yet
+    "leaves:i",  # data that its tasks leave in their executors (SHUFFLED, CACHED of harness.sim.dynamic)
 )
 
-#: What runs in a container, by the container's slot in the scheduler.
+#: What runs in a container, indexed by the container's slot in the scheduler. Times (``*_ms``) are in milliseconds.
 RUN = record(
-    "start_ms",  # when its work starts
-    "end_ms",  # when it ends; NEVER: not known (yet)
-    "granted_ms",  # when the scheduler granted the container
-    "node:i",  # its node
-    "at:i",  # position of its end in ``ends``
-    "twin:i",  # the other one of a speculative pair; -1: none
-    "job:i stage:i",  # its job and its stage
-    "st_prev:i st_next:i",  # its neighbours in the stage's list, or in the job's list of executors
+    "start_ms",  # time at which its work starts
+    "end_ms",  # time at which its process exits; NEVER: not known (yet)
+    "granted_ms",  # time at which the scheduler granted the container
+    "node:i",  # slot of its node
+    "at:i",  # index of its end in ``ends``
+    "twin:i",  # container of the other attempt of a speculative pair; -1: none; COPY_ASKED ... PREEMPTED of .tasks
+    "job:i stage:i",  # slot of its job, and its stage; -1: no stage
+    "st_prev:i st_next:i",  # neighbours in the stage's list of containers, or in the job's list of executors
     "live:i",  # 1: the slot is in use
     "kind:i",  # one of R_AM, R_TASK, R_EXECUTOR, R_SERVICE
-    "gen:i",  # how often the slot was used, to recognise events of an earlier container
-    "mb vc",  # size of the container
-    "hold_ms",  # a task's end if its stage were open; since when an executor is idle, NEVER: it is not
-    "task",  # the number of its task
-    "attempt:i",  # the number of its attempt, which random draws depend on
-    "spent:i",  # the number of its copy that failed, where that is below the next attempt's
+    "gen:i",  # number of uses of the slot, by which events of an earlier container are recognised
+    "mb vc",  # memory (MiB) and vcores of the container
+    # of a task: the time at which it will end if its stage opens before; of an executor: since when it is idle, NEVER:
+    # it is not idle
+    "hold_ms",
+    "task",  # number of its task in the stage; -1: none
+    "attempt:i",  # number of the attempt, on which random draws depend
+    "spent:i",  # highest number of a failed attempt that ran beside this one; the next attempt gets a higher number
     "will_fail:i",  # how the attempt will end (SUCCEEDS, FAILS or IS_REPEATED of harness.sim.tasks)
-    "fails:i",  # attempts of the task that failed before
-    "idle:i",  # free slots of an executor
-    "inner:i",  # first of the list of tasks that run in an executor
-    "up:i keeps:i",  # state of an executor, and what tasks have left in it (harness.sim.dynamic)
+    "fails:i",  # number of earlier attempts of the task that failed
+    "idle:i",  # number of free slots of an executor
+    "inner:i",  # head of the list of tasks that run in an executor
+    "up:i keeps:i",  # state of an executor, and data that tasks have left in it (harness.sim.dynamic)
 )
 
-#: Spark's dynamic allocation of a job (harness.sim.dynamic).
+#: State and settings of Spark's dynamic allocation for a job (harness.sim.dynamic). Times (``*_ms``) are in
+#: milliseconds.
 DYN = record(
-    "target",  # executors that it wants
-    "to_add",  # how many more it wants next
-    "add_ms",  # when it wants them; NEVER: no task waits
-    "next_ms",  # when it looks next
-    "zero_ms",  # from when on it looks every 100 ms
-    "asked_ms",  # when its allocator last had a new target
-    "live",  # executors that were granted and are not given back
-    "up",  # of these, those that take tasks
-    "going",  # executors whose containers are to be given back
+    "target",  # number of executors that the application wants
+    "to_add",  # number of executors by which the target is raised next
+    "add_ms",  # time at which the target is raised next; NEVER: no task waits
+    "next_ms",  # time of the manager's next scheduled round; NEVER: none
+    "zero_ms",  # time of the manager's first round; rounds take place at multiples of 100 ms after it
+    "asked_ms",  # time at which the allocator last received a new target
+    "live",  # number of granted executors that are not to be released
+    "up",  # number of these executors that take tasks
+    "going",  # number of executors whose containers are to be released
     "beginning",  # 1: no stage was submitted yet
-    "least most initial",  # its setting: fewest, most and first executors
-    "ratio:d",  # its setting: executors for each task that waits or runs
-    "backlog_ms sustained_ms",  # its settings: how long tasks wait until executors are added, first and from then on
-    # its settings: how long an idle executor is kept, also with cached blocks or shuffle files
+    "least most initial",  # settings: minimum, maximum and initial number of executors
+    "ratio:d",  # setting: ``executorAllocationRatio``, executor slots per task that waits or runs
+    # settings: how long tasks must wait until executors are added, for the first time and for each later time
+    "backlog_ms sustained_ms",
+    # settings: idle timeouts of an executor in general, with cached blocks, and with shuffle files
     "idle_ms cached_ms shuffle_ms",
     lines=False,
 )
 
-#: An attempt that has to be asked for again, or a speculative copy.
+#: An attempt to request again, or a speculative copy that waits for a container.
 REDO = record(
-    "task attempt fails",  # its task, its number, and how many attempts failed before
-    "copy_of copy_gen",  # the container of which it is a copy, and that slot's ``gen``; -1: it is none
-    "since_ms",  # since when it waits
-    "next",  # the next one in the stage's list, or in the list of free slots
+    "task attempt fails",  # number of the task, number of the attempt, and number of earlier attempts that failed
+    "copy_of copy_gen",  # the container whose attempt it duplicates (-1: it is no copy), and ``gen`` of that slot
+    "since_ms",  # time since which it waits, ms
+    "next",  # next entry in the stage's list, or next free slot
     lines=False,
 )
 
 #: A task that runs inside an executor.
 INNER = record(
-    "start_ms",  # when it starts
-    "run",  # the executor's container
-    "stage task attempt fails",  # its stage, its number, its attempt and how many attempts failed before
+    "start_ms",  # start time, ms
+    "run",  # slot of the executor's container
+    "stage task attempt fails",  # stage, number of the task, number of the attempt, and earlier attempts that failed
     "will_fail",  # how the attempt will end (SUCCEEDS, FAILS or IS_REPEATED of harness.sim.tasks)
     "dead",  # 1: it ended with its executor, and its event is still in the heap
-    "gen",  # how often the slot was used, to recognise events of an earlier task
-    "prev next",  # its neighbours in the executor's list
+    "gen",  # number of uses of the slot, by which events of an earlier task are recognised
+    "prev next",  # neighbours in the executor's list
     lines=False,
 )
 
 #: A node.
 NODE = record(
-    "next_end_ms",  # the soonest end of a container on it
-    "filled:i head:i",  # ends in its first block of ``ends``, and that block; -1: none
-    "up:i",  # 1: it takes part
-    "speed:d",  # how fast work goes on it; 1: as the durations say
-    "mb vc",  # its size
-    "phase_ms",  # when its heartbeats come within their period
-    "until_ms",  # when a node that is being decommissioned goes at the latest
+    "next_end_ms",  # earliest end of a process on it, ms; NEVER: none is known
+    "filled:i head:i",  # number of ends in its first block of ``ends``, and index of that block; -1: none
+    "up:i",  # 1: it is registered
+    "speed:d",  # factor by which tasks run faster than their durations state
+    "mb vc",  # memory (MiB) and vcores
+    "phase_ms",  # offset of its heartbeats in the heartbeat period, ms
+    "until_ms",  # time at which graceful decommissioning ends at the latest, ms
     lines=False,
 )
 
-#: An end and its container; the first of a block: its soonest end and the next block (harness.sim.ends).
+#: The end of a process, by container. The first record of a block has the block's earliest end and the index of the
+#: next block (harness.sim.ends).
 END = record(
-    "ms c",  # when it is, and whose
+    "ms c",  # time, ms, and slot of the container
 )
 
-#: Records of a block.
+#: Number of records of a block of ``ends``.
 BLOCK = 16
 
 #: An ended job, for the result.
 ENDED = record(
     "row",  # its row in the result's table of jobs
-    "started_ms finished_ms submit_ms",  # its first container, its end and its submission
-    "mb_ms vc_ms",  # memory and vcores over time of its containers
-    "task_ms tasks_done",  # sum of the times of finished tasks, and their number
-    "failed_attempts",  # attempts of tasks that have failed
+    "started_ms finished_ms submit_ms",  # times of its first container, its end and its submission, ms
+    "mb_ms vc_ms",  # memory and vcores of its containers, integrated over time (MiB ms, vcore ms)
+    "task_ms tasks_done",  # total duration of its finished tasks, ms, and their number
+    "failed_attempts",  # number of task attempts that have failed
     "failed",  # 1: it has failed
     lines=False,
 )
 
-#: An attempt of a task, for the result.
+#: A task attempt, for the result.
 TASKLOG = record(
-    "row",  # the row of its job there
-    "granted_ms start_ms end_ms",  # when its container was granted, when its work started, and when it ended
-    "stage task attempt",  # what it was
-    "node",  # where it ran
-    "outcome",  # 0: it finished; 1: it failed; 2: it was killed
+    "row",  # row of its job in the result's table of jobs
+    "granted_ms start_ms end_ms",  # grant of its container, start and end of its work, ms
+    "stage task attempt",  # stage, number of the task and number of the attempt
+    "node",  # slot of its node
+    "outcome",  # FINISHED, FAILED or KILLED of harness.sim.tasks
     lines=False,
 )
 
-#: Recorded calls of the scheduler (harness.sim.calls).
+#: A recorded call of the scheduler (harness.sim.calls).
 CALL = record(
-    "t kind",  # when, and which call
+    "t kind",  # time, ms, and kind of the call (C_JOIN ...)
     "a b c d e",  # its arguments
     lines=False,
 )
 
 
 class _Fields(NamedTuple):
-    g: Annotated[np.ndarray, GLOBALS, 1]  # the clock and the counters: one record
-    heap_t: Annotated[np.ndarray, np.int64, 1]  # the event heap: times
-    heap_v: Annotated[np.ndarray, np.int64, 1]  # the event heap: what happens (harness.sim.events)
+    g: Annotated[np.ndarray, GLOBALS, 1]  # the clock, the settings and the counters: one record
+    heap_t: Annotated[np.ndarray, np.int64, 1]  # the event heap: times, ms
+    heap_v: Annotated[np.ndarray, np.int64, 1]  # the event heap: packed events (harness.sim.events)
     jobs: Annotated[np.ndarray, JOB, 1]  # jobs, by slot
-    dyn: Annotated[np.ndarray, DYN, 1]  # by the same slots
-    stages: Annotated[np.ndarray, STAGE, 2]  # (jobs, most stages of a job)
+    dyn: Annotated[np.ndarray, DYN, 1]  # dynamic allocation of jobs, by the slots of ``jobs``
+    stages: Annotated[np.ndarray, STAGE, 2]  # stages, by slot of the job and number of the stage
     runs: Annotated[np.ndarray, RUN, 1]  # what runs in containers, by the scheduler's slots
-    redo: Annotated[np.ndarray, REDO, 1]  # attempts to be asked for again
-    inner: Annotated[np.ndarray, INNER, 1]  # tasks that run inside executors
+    redo: Annotated[np.ndarray, REDO, 1]  # attempts to request again, by slot
+    inner: Annotated[np.ndarray, INNER, 1]  # tasks that run inside executors, by slot
     nodes: Annotated[np.ndarray, NODE, 1]  # nodes, by the scheduler's slots
-    ends: Annotated[np.ndarray, END, 1]  # blocks of ends of containers (harness.sim.ends)
-    ring: Annotated[np.ndarray, np.int64, 1]  # nodes that are up, by phase
-    ring_ms: Annotated[np.ndarray, np.int64, 1]  # their phases
-    values: Annotated[np.ndarray, np.float64, 1]  # of empirical and listed durations, seconds
+    ends: Annotated[np.ndarray, END, 1]  # blocks of ends of processes (harness.sim.ends)
+    ring: Annotated[np.ndarray, np.int64, 1]  # slots of the registered nodes, ordered by the phase of their heartbeats
+    ring_ms: Annotated[np.ndarray, np.int64, 1]  # the phases of these nodes, ms
+    values: Annotated[np.ndarray, np.float64, 1]  # values of empirical and listed durations, seconds
     ended: Annotated[np.ndarray, ENDED, 1]  # ended jobs, for the result
-    tasklog: Annotated[np.ndarray, TASKLOG, 1]  # attempts of tasks, for the result
+    tasklog: Annotated[np.ndarray, TASKLOG, 1]  # task attempts, for the result
     calls: Annotated[np.ndarray, CALL, 1]  # recorded calls of the scheduler
-    sizes: Annotated[np.ndarray, np.int64, 2]  # (changes of nodes, 2): MiB and vcores from then on
-    scratch: Annotated[np.ndarray, np.int64, 1]  # containers that end at one heartbeat
-    samp_t: Annotated[np.ndarray, np.int64, 2]  # (samples, 3): ms, cluster's MiB and vcores
-    samp_i: Annotated[np.ndarray, np.int64, 3]  # (samples, queues, 6): I_MB ... of harness.sim.loop
-    samp_f: Annotated[np.ndarray, np.float64, 3]  # (samples, queues, 6): F_ACC ... of harness.sim.loop
+    sizes: Annotated[np.ndarray, np.int64, 2]  # (changes of nodes' capacities, 2): MiB and vcores after the change
+    scratch: Annotated[np.ndarray, np.int64, 1]  # slots of the containers that end at one heartbeat
+    samp_t: Annotated[np.ndarray, np.int64, 2]  # (samples, 3): time (ms), cluster's memory (MiB) and vcores
+    samp_i: Annotated[np.ndarray, np.int64, 3]  # (samples, queues, 6): columns I_MB ... of harness.sim.loop
+    samp_f: Annotated[np.ndarray, np.float64, 3]  # (samples, queues, 6): columns F_ACC ... of harness.sim.loop
 
 
 class W(Arrays, _Fields):  # type: ignore[misc]
-    """The world around the scheduler. `g` has one record; the others are indexed by slot."""
+    """The world around the scheduler."""
 
 
 def linked(array: NDArray[Any], first: int, head: int) -> int:
-    """Link ``array[first:]`` into a free list through ``next``, in order, before `head`; return the new head."""
+    """Put the slots ``array[first:]`` in front of the free list that begins at `head`; return the new head."""
     n = len(array)
     if first >= n:
         return head
@@ -362,7 +371,7 @@ def linked(array: NDArray[Any], first: int, head: int) -> int:
 
 
 def grown(array: NDArray[Any], size: int, axis: int = 0) -> NDArray[Any]:
-    """Return a copy with room for `size` along an axis; the new part is zero."""
+    """Return the array extended with zeros to at least `size` elements along an axis."""
     shape = list(array.shape)
     if size <= shape[axis]:
         return array
@@ -375,7 +384,17 @@ def grown(array: NDArray[Any], size: int, axis: int = 0) -> NDArray[Any]:
 def new_world(
     nodes: int, queues: int, *, containers: int, sample_rows: int = 1024, log_rows: int = 1, resizes: int = 0
 ) -> W:
-    """Return an empty world for this many nodes and queues; `containers`: slots of the scheduler."""
+    """Return an empty world.
+
+    Parameters
+    ----------
+    nodes, queues, containers
+        Numbers of the scheduler's slots.
+    sample_rows, log_rows
+        Numbers of samples and of records of the task log that the world holds until Python takes them.
+    resizes
+        Number of changes of nodes' capacities in the run.
+    """
     world = W.empty(
         g=1,
         heap_t=1024,
@@ -412,7 +431,7 @@ def new_world(
 
 
 def _with_ends(world: W, containers: int) -> W:
-    """Return the world with blocks of ends for this many containers, however they are spread over the nodes."""
+    """Return the world with enough blocks of ends for this many containers in any distribution over the nodes."""
     had, blocks = len(world.ends) // BLOCK, len(world.nodes) + containers // (BLOCK - 1) + 1
     if blocks <= had:
         return world
@@ -424,9 +443,9 @@ def _with_ends(world: W, containers: int) -> W:
 
 
 def with_room(world: W, *, containers: int) -> W:
-    """Return the world with room for more than one event in every array that `harness.sim.loop.short_of_room` checks.
+    """Return the world with space for more than one event in every array that `harness.sim.loop.short_of_room` checks.
 
-    `containers`: present number of slots of the scheduler.
+    `containers`: the scheduler's number of container slots.
     """
     g = world.g
     used = len(world.inner) - int(g["inner_left"][0])
@@ -438,7 +457,7 @@ def with_room(world: W, *, containers: int) -> W:
         runs=grown(world.runs, containers),
         scratch=grown(world.scratch, _doubled(len(world.scratch), live)),
     )
-    # As many as `harness.sim.loop.most_events`.
+    # The same number as in `harness.sim.loop.most_events`.
     world = with_events(world, 5 * len(world.runs) + len(world.jobs) + burst + 64)
     for name, size in (("redo", redo), ("inner", inner)):
         table = getattr(world, name)
@@ -451,7 +470,7 @@ def with_room(world: W, *, containers: int) -> W:
 
 
 def with_events(world: W, more: int) -> W:
-    """Return the world with room for this many more events."""
+    """Return the world with space for `more` further events in the heap."""
     size = _doubled(len(world.heap_t), int(world.g["heap_n"][0]) + more)
     if size == len(world.heap_t):
         return world

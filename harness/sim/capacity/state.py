@@ -1,4 +1,4 @@
-"""The scheduler's state: one NamedTuple of record arrays, and the codes that the kernels answer.
+"""The scheduler's state: one NamedTuple of record arrays, and the codes that the kernels return.
 
 Contains no behaviour. Times are int64 milliseconds, memory is int64 MB, vcores are int64; capacities, weights and
 ratios are float32, as in Hadoop. -1 means "none" in every index. Containers, nodes, asks and the log have the fields of
@@ -26,7 +26,8 @@ ACTIVATED = 7
 # States of a queue (Q.state).
 RUNNING, DRAINING, STOPPED = 0, 1, 2
 
-# Answers of a queue that is asked for an assignment.
+# Results of offering a node to a queue: nothing to assign, a proposal (G.p_*), or a limit was reached (headroom in
+# G.h_*).
 NOTHING, PROPOSED, LIMIT = 0, 1, 2
 
 # Features that a mutation test can switch off (G.mutations, a bit mask; 0 in every real run). Bit 16 is MUT_HASHORDER.
@@ -71,78 +72,78 @@ MARKED, KILLED, RESERVATION_KILLED = 1, 2, 3
 
 #: Globals: one record.
 G = record(
-    "n_queues n_leaves",  # numbers of existing queues and leaves
+    "n_queues n_leaves",  # numbers of queues and leaves
     "system_apps queue_apps",  # ``maximum-applications`` and ``global-queue-max-application``
-    "n_nodes",  # number of existing nodes
-    "cluster_mb cluster_vcores",  # sum of the nodes as the scheduler counts it
-    # sum of the nodes as the partition counts it: excludes a lost node while its containers are dropped
+    "n_nodes",  # number of registered nodes
+    "cluster_mb cluster_vcores",  # total capacity of the registered nodes
+    # total capacity of the default partition, which excludes a lost node already while its containers are dropped
     "label_mb label_vcores",
-    "min_mb min_vcores",  # smallest size of a container
-    "conf_max_mb conf_max_vcores",  # largest size of a container, as it is configured
-    "node_max_mb node_max_vcores node_max_known",  # the largest node in each resource; 1: there is one
+    "min_mb min_vcores",  # minimum allocation
+    "conf_max_mb conf_max_vcores",  # configured maximum allocation
+    "node_max_mb node_max_vcores node_max_known",  # maximum over the nodes of each resource; 1: a node is registered
     "max_by_nodes",  # 1: asks are clamped to the largest node, as in an RM that has been up for 10 s
-    "drf",  # 1: the resource calculator is the dominant one
+    "drf",  # 1: DominantResourceCalculator; 0: DefaultResourceCalculator
     "look",  # 1: ``reservations-continue-look-all-nodes``
     "off_max",  # ``per-node-heartbeat.maximum-offswitch-assignments``
     # ``per-node-heartbeat``: multiple-assignments-enabled, maximum-container-assignments (-1: no limit)
     "multi con_max",
     "max_priority",  # ``yarn.cluster.max-application-priority``
-    "mutations",  # features that a test has switched off
-    "launch",  # 1: a node reports what its master has heard of as launched, one heartbeat later
+    "mutations",  # bit set of the features that a mutation test has switched off (MUT_...)
+    "launch",  # 1: a node reports containers that the AM has fetched as launched, one heartbeat later
     "manual_acquire",  # 1: a script decides when AMs fetch their containers; 0: they fetch them at once
-    "cleanup_heartbeats",  # heartbeats of a node until it reports a killed container as completed
-    "cluster_ts",  # when the RM started: a part of all IDs
+    "cleanup_heartbeats",  # number of heartbeats after which a node reports a killed container as completed
+    "cluster_ts",  # start time of the ResourceManager, which is part of all IDs
     # heads of the lists of free slots: applications, containers, asks, records of ``h``
     "free_app free_c free_r free_h",
-    "n_free_app n_free_c n_free_r n_free_h",  # how many slots are free
-    "serial",  # number of the last container
-    "next_app_id node_seq req_seq",  # the next application's number, the next node's and the next ask's
-    "n_log",  # records in ``log``
-    "n_running",  # containers that live
-    # the proposal: application, ask, 1: to reserve, and the node whose reservation is given up
+    "n_free_app n_free_c n_free_r n_free_h",  # lengths of these lists
+    "serial",  # last serial number given to a container, a reservation or an attempt
+    "next_app_id node_seq req_seq",  # next numbers of an application, a node and an ask
+    "n_log",  # number of records in ``log``
+    "n_running",  # number of live containers
+    # the present proposal: application, ask, 1 to reserve the node, and the node whose reservation is given up (or -1)
     "p_app p_ask p_reserve p_give",
-    "h_mb h_vcores",  # headroom of the leaf that was asked last
-    "alloc_mb alloc_vcores",  # what containers hold
-    "last_c last_mb last_vcores",  # slot and size of the container that was assigned last
+    "h_mb h_vcores",  # headroom of the leaf that last returned LIMIT
+    "alloc_mb alloc_vcores",  # total resources of the live containers
+    "last_c last_mb last_vcores",  # slot and resources of the container assigned last
     "hooks",  # reader of the scheduler's log: 0 (none), INTEGRALS or WORLD
-    "kill_n",  # 1: the preemption policy runs by itself
-    "preemption",  # 1: the preemption policy runs by itself
-    "n_held_back",  # applications blocked by a limit of parallel applications
-    "limited",  # 1: a number of parallel applications is limited, or was
-    "n_asked",  # outstanding containers of all asks
-    "least_ask_mb least_ask_vcores",  # a lower bound of all ask sizes ever
-    # preemption: its period, the time from the next round to the one after it, and the time of the next round
+    "kill_n",  # as ``preemption``: the simulator's loop then calls ``run_kills``
+    "preemption",  # 1: the preemption policy runs periodically
+    "n_held_back",  # number of applications blocked by a limit of parallel applications
+    "limited",  # 1: some limit of parallel applications is or was configured
+    "n_asked",  # number of outstanding containers of all asks
+    "least_ask_mb least_ask_vcores",  # lower bound of the resources of all asks ever
+    # preemption: configured period, period from the next round to the one after it, and time of the next round
     "interval_ms armed_ms round_ms",
-    "wait_ms balance_wait_ms",  # from the choice of a container until it is killed: for a guarantee, and to balance
+    "wait_ms balance_wait_ms",  # time from marking a container to its kill, for guarantees and for balancing queues
     "observe",  # ``observe_only``
     "balance",  # ``preemption-to-balance-queue-after-satisfied.enabled``
     "by_reservations with_reserved",  # ``select_based_on_reserved_containers`` and its ``additional_res_balance_...``
     "conservative",  # ``conservative-drf``
-    "forgotten_ms",  # what was marked before this time is forgotten
-    "round",  # number of the round
-    "allowed_mb allowed_vcores",  # what the round may still take from the cluster
-    "nodes_peak",  # most nodes at once so far
-    "killed_n",  # containers that preemption has killed so far
-    "killed_mb_ms killed_vcore_ms",  # their memory and vcores over the time that they had been held
+    "forgotten_ms",  # marks that are older than this time are void
+    "round",  # number of the present round of preemption
+    "allowed_mb allowed_vcores",  # resources that this round may still preempt
+    "nodes_peak",  # largest number of nodes registered at once so far
+    "killed_n",  # number of containers that preemption has killed so far
+    "killed_mb_ms killed_vcore_ms",  # their memory and vcores, integrated over their lifetimes (MB ms, vcore ms)
     # ``max_ignored_over_capacity``, ``natural_termination_factor``, ``total_preemption_per_round``
     "ignored:d natural:d per_round:f",
 )
 
 #: A queue. Fields named ``used`` include reservations, fields named ``usage`` do not. Capacities are fractions (0 to 1)
-#: of the cluster or the parent, unless they have a unit.
+#: of the parent (absolute capacities: of the cluster), unless they are resources (``*_mb``, ``*_vcores``).
 Q = record(
     "alive:i leaf:i parent:i",  # 1: it exists; 1: it is a leaf; slot of its parent
-    "kids_off:i n_kids:i",  # where its children begin in ``kids``, and how many there are
+    "kids_off:i n_kids:i",  # offset of its children in ``kids``, and their number
     "pos:i",  # its position among its parent's children
-    # the tournament of its children with outstanding asks: where it begins in ``tree``, and its size
+    # the tournament of its children with outstanding asks: offset in ``tree``, and number of leaf positions
     "tree_off:i tree_cap:i",
-    "policy:i",  # its ordering policy
-    "priority",  # its priority
-    "fair:i sized:i",  # of a leaf: 1: applications are ordered fairly; 1: with ``enable-size-based-weight``
-    "absolute:i",  # 1: its capacity is in absolute resources
+    "policy:i",  # of a parent: 1: ``priority-utilization``; 0: ``utilization``
+    "priority",  # priority
+    "fair:i sized:i",  # of a leaf: 1: the ordering policy ``fair``; 1: with ``enable-size-based-weight``
+    "absolute:i",  # 1: its capacity is configured as absolute resources
     "state:i",  # RUNNING, DRAINING or STOPPED
-    "n_apps",  # its applications
-    "max_apps max_user_apps",  # most applications, and most of one user
+    "n_apps",  # number of applications in it and below it
+    "max_apps max_user_apps",  # largest number of applications, in total and per user
     "any_weight:i",  # 1: some child has a weight
     "conf_mb conf_vcores confmax_mb confmax_vcores",  # configured absolute capacity and maximum
     "eff_mb eff_vcores effmax_mb effmax_vcores",  # effective capacity and maximum
@@ -151,140 +152,144 @@ Q = record(
     "pending_mb pending_vcores",  # outstanding resources of its applications
     "am_mb am_vcores am_limit_mb am_limit_vcores",  # resources of its AMs, and their limit
     "lim_mb lim_vcores",  # the limit that its parent handed down when the cluster last changed
-    "L_mb L_vcores",  # the limit from which the AM limit is computed: the leaf's at its last consideration
-    "U_mb U_vcores U_version",  # a user's limit, and the version for which it was computed
-    "version",  # counts changes that may change a user's limit
-    "stuck",  # 1 + the version at which every user was over the limit
-    "floor_mb floor_vcores",  # effective capacity, or the smallest container where that is more
-    "own_max_apps",  # ``maximum-applications`` of its own; below 0: none
-    "act_head:i act_tail:i n_active:i",  # the list of all active applications
-    "ask_head:i ask_tail:i",  # the list of those with asks, in the policy's order
-    "wait_head:i wait_tail:i n_waiting:i",  # the list of applications that wait for activation
-    "stale_head:i",  # first of the list of applications whose figures have changed (fair ordering)
-    "user_head:i user_tail:i n_users:i users_cap:i",  # the list of its users, and the buckets of Hadoop's table of them
-    "on_mb on_vcores n_on:i",  # resources of active users, and their number
-    "n_active_users:i",  # users with applications that ask for something
-    # users with waiting applications alone: now, and when the user limit was last made
+    "L_mb L_vcores",  # the limit from which the AM limit is computed: the leaf's limit at its last consideration
+    "U_mb U_vcores U_version",  # limit of an active user, and the version for which it was computed
+    "version",  # incremented at each change that may change the user limit
+    "stuck",  # 1 + the version at which every user was found to be over the limit
+    "floor_mb floor_vcores",  # effective capacity, but at least the minimum allocation
+    "own_max_apps",  # its own ``maximum-applications``; below 0: none
+    "act_head:i act_tail:i n_active:i",  # list of all active applications, and its length
+    "ask_head:i ask_tail:i",  # list of active applications with asks, in the policy's order
+    "wait_head:i wait_tail:i n_waiting:i",  # list of applications that wait for activation, and its length
+    "stale_head:i",  # head of the list of applications whose usage has changed (ordering policy ``fair``)
+    "user_head:i user_tail:i n_users:i users_cap:i",  # list of its users, its length, and buckets of Hadoop's table
+    "on_mb on_vcores n_on:i",  # total resources of active users, and their number
+    "n_active_users:i",  # number of users that have applications with asks
+    # number of users that have waiting applications only: now, and when the user limit was last computed
     "n_only_pending:i only_pending:i",
-    "scaled:i",  # bits: children's absolute capacities are scaled down in memory (1), in vcores (2)
-    "n_run:i",  # active applications
+    "scaled:i",  # bit set: the children's absolute capacities are scaled down in memory (1), in vcores (2)
+    "n_run:i",  # number of active applications
     "usage_mb usage_vcores",  # resources of its containers
-    "fair_mb",  # for samples: its entitled memory
-    "first_child:i next_sibling:i",  # its place in the tree
-    "parallel n_runnable:i",  # ``max-parallel-apps``, and applications that may run
-    "nr_head:i nr_tail:i n_nonrun:i",  # the list of a leaf's applications that may not run yet, in the order of time
-    # its largest container, to which Hadoop's AMS holds asks; the scheduler itself does not
+    "fair_mb",  # effective capacity, for samples
+    "first_child:i next_sibling:i",  # first child, and next child of its parent
+    "parallel n_runnable:i",  # ``max-parallel-apps``, and number of runnable applications in it and below it
+    "nr_head:i nr_tail:i n_nonrun:i",  # of a leaf: list of applications that may not run yet, and its length
+    # its maximum allocation, which Hadoop's ApplicationMasterService enforces, not the scheduler
     "largest_mb largest_vcores",
     "cap:f max:f norm:f weight:f",  # capacity, maximum capacity, normalised weight and weight
     "abs:f abs_max:f",  # absolute capacity and absolute maximum capacity
     "used_cap:f abs_used:f",  # used capacity and absolute used capacity
     "mulp:f ulf:f",  # ``minimum-user-limit-percent``, ``user-limit-factor``
     "am_pct:f",  # ``maximum-am-resource-percent``
-    "user_ratios:f",  # sum of the users' parts of the cluster
-    "on_weight:f",  # sum of the active users' weights
-    "scale_mb:f scale_vcores:f",  # by how much absolute capacities of children are scaled down
+    "user_ratios:f",  # sum of its users' fractions of the cluster
+    "on_weight:f",  # sum of the weights of its active users
+    "scale_mb:f scale_vcores:f",  # factors by which the absolute capacities of its children are scaled down
 )
 
 #: An application (its current attempt). Fields named ``used`` do not include reservations.
 A = record(
     "alive:i ghost:i",  # 1: the slot is in use; 1: the attempt has ended, but is still in the waiting or active list
-    "q:i user:i uq:i",  # its leaf, its user in all leaves (``person``), and its user in this leaf
+    "q:i user:i uq:i",  # slots of its leaf, of its user over all leaves (U.person), and of its user in this leaf
     "id priority",  # number in its ID, and its priority
-    "attempt serial",  # number of the attempt, and its number among all attempts ever
+    "attempt serial",  # number of the attempt, and its serial number
     "managed:i am_running:i",  # 1: it has an AM; 1: the AM's container was granted
     "am_ask",  # 1: the AM's container is requested
-    "am_mb am_vcores",  # size of the AM's container
-    "start_ms",  # start of the attempt
+    "am_mb am_vcores",  # resources of the AM's container
+    "start_ms",  # start time of the attempt
     "used_mb used_vcores",  # resources of its containers
     "reserved_mb reserved_vcores",  # resources of its reservations
-    "pending_mb pending_vcores",  # its outstanding resources
-    "cu cp",  # used and pending memory as the fair ordering last looked
-    "n_req:i req_head:i req_cap:i",  # its asks, the first one, and the buckets of Hadoop's table of them
-    # the list of its containers, their number, and the buckets of Hadoop's table
+    "pending_mb pending_vcores",  # resources of its outstanding asks
+    "cu cp",  # used and pending memory when the fair ordering last read them
+    # number of its asks, the first one, and number of buckets of Hadoop's table of them
+    "n_req:i req_head:i req_cap:i",
+    # first and last live container, their number, and number of buckets of Hadoop's table of them
     "live_head:i live_tail:i n_live:i live_cap:i",
-    "n",  # containers that it was assigned so far
-    "cid",  # numbers of containers that the attempt has used up
-    "active:i waiting:i",  # 1: it is active; 1: it waits for its activation
+    "n",  # number of containers assigned to it so far, in all attempts
+    "cid",  # last container number that the attempt has used
+    "active:i waiting:i",  # 1: it is active; 1: it waits for activation
     "listed:i",  # 1: it counts among its user's applications with asks
     "in_asks:i",  # 1: it is in the leaf's list of applications with asks
     "stale:i",  # 1: the fair ordering has to reposition it; 2: it was removed from the fair ordering's list
-    # its neighbours in the leaf's lists of active ones and of those with asks
+    # neighbours in the leaf's lists of active applications and of active applications with asks
     "act_prev:i act_next:i ask_prev:i ask_next:i",
-    "wait_prev:i wait_next:i stale_next:i",  # its neighbours in the lists of waiting ones and of those to be looked at
-    "held_head:i n_reserved:i",  # first of the list of its reservations (``h``), and how many nodes it has reserved
-    "started:i",  # 1: it has got a container
-    "free_next:i",  # the next free slot
-    "tag",  # for the driver: the job's slot
+    "wait_prev:i wait_next:i stale_next:i",  # neighbours in the lists of waiting applications and of ``stale`` ones
+    "held_head:i n_reserved:i",  # head of the list of its reservations (``h``), and number of nodes reserved for it
+    "started:i",  # 1: the attempt has got a container
+    "free_next:i",  # next free slot
+    "tag",  # for the simulator: slot of the job
     "usage_mb usage_vcores",  # resources of its containers
-    "integral_ms",  # time up to which ``integral`` is counted
+    "integral_ms",  # time up to which ``integral`` is counted, ms
     "seen:i",  # 1: its user's limit was computed for it
-    "runnable:i n_runnable:i",  # 1: it may run, at the last check; number of its entries in its leaf's runnable list
+    # 1: it was runnable at the last check; number of its entries in the leaf's runnable list
+    "runnable:i n_runnable:i",
     "held_back:i",  # 1: it is blocked by a limit of parallel applications
-    "nr_prev:i nr_next:i user_prev:i user_next:i",  # its neighbours in the leaf's and the user's list of those
-    "n_asks:i",  # outstanding containers of its asks
+    # neighbours in the leaf's and the user's list of blocked applications
+    "nr_prev:i nr_next:i user_prev:i user_next:i",
+    "n_asks:i",  # number of outstanding containers of its asks
     "integral:d",  # its counted resources up to ``integral_ms`` (harness.sim.longterm_kernels)
     "omega:d",  # its weight among the applications of its leaf
-    "kg:d",  # its allocation since then, in the ledger's measure
-    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # the same as in a queue's record, `harness.sim.longterm_state.X`
+    "kg:d",  # its allocation since ``integral_ms``, in the ledger's measure
+    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # as in `harness.sim.longterm_state.X`, for this application
 )
 
 #: Reservations of an application under one key (priority and allocation ID).
 H = record(
-    "app:i n:i",  # the application, and how many there are
+    "app:i n:i",  # slot of the application, and number of reservations
     "priority alloc_id",  # the key
-    "cap:i",  # buckets of Hadoop's table of them
-    "again:i",  # re-reservations
-    "head:i tail:i",  # the list of their nodes, in the order of time
-    "next:i",  # the next key of the application
-    "seq:i",  # number of the key in the order of time
+    "cap:i",  # number of buckets of Hadoop's table of these reservations
+    "again:i",  # number of re-reservations
+    "head:i tail:i",  # list of the reserved nodes, in the order of reservation
+    "next:i",  # next key of the application
+    "seq:i",  # number that orders the keys by their first reservation
 )
 
 #: A user in a leaf.
 U = record(
-    "q:i",  # the leaf
+    "q:i",  # slot of the leaf
     "in_map:i",  # 1: the leaf knows the user
-    "on:i",  # 1: the user is active; 2: not
-    "used_mb used_vcores am_mb am_vcores",  # resources of the user's containers and AMs
-    "pend act:i",  # waiting and active applications
-    "n_listed:i",  # applications with asks
-    "next:i prev:i",  # neighbours in the leaf's list
-    "hash",  # hash of the name in Java, for the order in Hadoop's tables
-    "person:i",  # the user's first record in any leaf, which has those that run or are held back in all leaves
-    # of that: the most that may run, how many do, and the list of those held back
+    "on:i",  # 1: the user is active; 2: the user is not; 0: the leaf does not know the user
+    "used_mb used_vcores am_mb am_vcores",  # resources of the user's containers and reservations, and of the AMs
+    "pend act:i",  # numbers of waiting and active applications
+    "n_listed:i",  # number of applications with asks
+    "next:i prev:i",  # neighbours in the leaf's list of users
+    "hash",  # Java's hash code of the name, for the order in Hadoop's tables
+    "person:i",  # the user's first record in any leaf, in which the following four fields count over all leaves
+    # limit of parallel applications, number of runnable applications, and list of blocked applications
     "max_apps n_run:i nr_head:i nr_tail:i",
-    "cached",  # 1 + the version at which the leaf last computed the user's result
-    "barred:i barred_mb barred_vcores",  # 1: the user got nothing then; valid for applications with no more reserved
-    "ratio:f",  # the user's part of the cluster
+    "cached",  # 1 + the version at which the leaf last checked the user's limit (only if G.limited is 1)
+    # 1: the user was over the limit then; this holds for applications that have reserved at most these resources
+    "barred:i barred_mb barred_vcores",
+    "ratio:f",  # the user's fraction of the cluster
 )
 
-#: Nodes: the Fair Scheduler's fields, and the reservation's place in its application's list (``res_h``, ``res_next``).
+#: Nodes: the fields of all schedulers, and the reservation's position in its application's list.
 N = record(
     *N_FIELDS,
-    "res_h:i res_next:i",  # the reservation's record in ``h``, and the next node in its list
+    "res_h:i res_next:i",  # the reservation's record in ``h``, and next node in the list of that record
 )
 
-#: One frame of the descent from the root to a leaf.
+#: One level of the descent from the root to a leaf.
 F = record(
-    "q:i",  # a parent
-    "lim_mb lim_vcores",  # the limit passed to it
-    "blocked_mb blocked_vcores",  # headroom that is blocked by its children
-    "limited",  # 1: a child has answered LIMIT
-    "aside",  # number of excluded children
+    "q:i",  # slot of the parent queue
+    "lim_mb lim_vcores",  # limit passed to it
+    "blocked_mb blocked_vcores",  # headroom that is withheld for its children that have returned LIMIT
+    "limited",  # 1: a child has returned LIMIT
+    "aside",  # number of its children that are excluded because they got nothing
 )
 
-#: A queue's figures in one round of preemption.
+#: Values of a queue in one round of preemption.
 P = record(
     "disabled:i",  # 1: preemption is disabled for it
-    "nameless:i",  # 1: other queues have the same short name
+    "nameless:i",  # 1: another queue has the same short name, or it is the root
     "obtains:i",  # 1: containers are taken from it in this round
-    "pending_mb pending_vcores",  # demand that may still be served
-    "unreserved_mb unreserved_vcores",  # this demand without reservations
+    "pending_mb pending_vcores",  # outstanding resources that the user limits admit
+    "unreserved_mb unreserved_vcores",  # the same without reserved resources
     "ideal_mb ideal_vcores",  # ideal allocation
     "fixed_mb fixed_vcores",  # usage above the guarantee that is not preemptable
     "loose_mb loose_vcores",  # usage above the guarantee that is preemptable
     "excess_mb excess_vcores",  # usage above the ideal allocation, to be preempted
     "obtain_mb obtain_vcores",  # amount to preempt in this round
-    "norm_mb:d norm_vcores:d",  # its fraction of the amount that is still to be distributed
+    "norm_mb:d norm_vcores:d",  # its fraction of the resources that are still to be distributed
 )
 
 #: A container that preemption has chosen, by its slot.
@@ -306,21 +311,21 @@ class _Fields(NamedTuple):
     r: Annotated[np.ndarray, R, 1]  # outstanding asks
     h: Annotated[np.ndarray, H, 1]  # reservations by application and key
     u: Annotated[np.ndarray, U, 1]  # users of leaves
-    f: Annotated[np.ndarray, F, 1]  # frames of the descent in the tree
+    f: Annotated[np.ndarray, F, 1]  # levels of the descent from the root to a leaf
     log: Annotated[np.ndarray, LOG, 1]  # log records that Python has not read yet
     order: Annotated[np.ndarray, np.int64, 1]  # queue slots, parents before their children
-    kids: Annotated[np.ndarray, np.int64, 1]  # queue slots, each parent's children in the order that breaks ties
-    tree: Annotated[np.ndarray, np.int64, 1]  # queue slots, each parent's tournament
+    kids: Annotated[np.ndarray, np.int64, 1]  # queue slots: each parent's children, in the order that breaks ties
+    tree: Annotated[np.ndarray, np.int64, 1]  # queue slots: each parent's tournament of its children
     leaves: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves
     work: Annotated[np.ndarray, np.int64, 1]  # scratch
-    p: Annotated[np.ndarray, P, 1]  # figures of queues for preemption, by slot
+    p: Annotated[np.ndarray, P, 1]  # values of queues for preemption, by slot
     m: Annotated[np.ndarray, M, 1]  # containers that preemption has chosen, by slot
-    takes: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves, in the order in which preemption takes
-    pw: Annotated[np.ndarray, np.int64, 1]  # scratch of preemption
-    cost: Annotated[np.ndarray, np.float64, 1]  # of each node with a reservation: the cost of making room for it
-    x: Annotated[np.ndarray, X, 1]  # long-term values of each queue, as in the Fair Scheduler (longterm_state)
-    xg: Annotated[np.ndarray, XG, 1]  # and their globals (longterm_state.XG)
-    win: Annotated[np.ndarray, np.float64, 2]  # by queue: a ring of a sliding window's parts, and the part leaving it
+    takes: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves, in the order in which they are preempted
+    pw: Annotated[np.ndarray, np.int64, 1]  # scratch of preemption (`ideal.scratch`)
+    cost: Annotated[np.ndarray, np.float64, 1]  # cost of making room for a node's reservation, in ascending order
+    x: Annotated[np.ndarray, X, 1]  # long-term values of each queue
+    xg: Annotated[np.ndarray, XG, 1]  # settings of the ledger: one record
+    win: Annotated[np.ndarray, np.float64, 2]  # (queues, parts + 1): rings of the parts of sliding windows
 
 
 class S(Arrays, _Fields):  # type: ignore[misc]

@@ -4,7 +4,7 @@ One queue, ``root.default``. A node's heartbeat gives all of the node's memory t
 ids, and within an application to its asks in the order of their priorities. Vcores are not counted: every container has
 one. Nothing is reserved or preempted, and no limit keeps an application from running.
 
-Covered: asks for any node. Asks by node or rack, blacklists and node updates are not.
+Covers asks for any node, but no asks by node or rack, and no blacklists.
 """
 
 from __future__ import annotations

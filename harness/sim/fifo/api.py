@@ -1,4 +1,4 @@
-"""The scheduler's Python side: built from yarn-site properties and nodes; maps names to slots."""
+"""The scheduler's Python interface: built from yarn-site properties and nodes. It maps names to slots."""
 
 from __future__ import annotations
 
@@ -17,11 +17,18 @@ class Scheduler(SchedulerBase):
 
     Parameters
     ----------
-    conf : properties of yarn-site.xml (names as there).
-    nodes : all nodes that may ever register, in the order of their slots; none is registered yet.
-    driven : options of the driver.
+    conf : Mapping[str, Any]
+        Properties of yarn-site.xml.
+    nodes : Iterable[NodeLike]
+        All nodes that may ever register, in the order of their slots. None of them is registered yet.
+    driven : DriverOptions or None
+        Options of the driver.
+    apps, containers : int
+        Initial numbers of slots for applications and containers.
 
-    ``S`` is replaced by `grow` and every other method that makes room: read the attribute again after a call.
+    Notes
+    -----
+    `grow` and every other method that enlarges arrays replace ``S``, so read the attribute again after a call.
     """
 
     pools = (

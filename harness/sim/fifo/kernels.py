@@ -85,9 +85,9 @@ def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
 
 @kernel
 def _serve_ask(s: S, i: int, r: int, ni: int, now: int) -> int:
-    """FifoScheduler.assignContainer: assign as many containers of an ask as fit in the node's memory.
+    """Assign as many containers of an ask as fit in the node's memory; return their number.
 
-    Return the number.
+    Follows FifoScheduler.assignContainer.
     """
     x, node, mb, vcores = s.a[i], s.n[ni], s.r[r].mb, s.r[r].vcores
     n = min(s.r[r].count, node.avail_mb // mb)
@@ -104,9 +104,10 @@ def _serve_ask(s: S, i: int, r: int, ni: int, now: int) -> int:
 
 @kernel
 def attempt(s: S, ni: int, now: int) -> int:
-    """FifoScheduler.assignContainers; return the number of containers assigned.
+    """Assign a node's free memory to applications in the order of their IDs; return the number of containers assigned.
 
-    An application's asks are served in order until one does not fit. Then all applications are told their headroom.
+    An application's asks are served in order until one does not fit. At the end, the headroom of all applications is
+    updated. Follows FifoScheduler.assignContainers.
     """
     g, node = s.g[0], s.n[ni]
     if node.avail_mb < g.min_mb:
@@ -202,7 +203,11 @@ def app_ended(s: S, i: int) -> None:
 
 @kernel
 def headroom(s: S, i: int) -> tuple[int, int, int]:
-    """SchedulerApplicationAttempt.getHeadroom at the last heartbeat that assigned something; vcores do not count."""
+    """Return an application's headroom (MB, vcores), and 0 because vcores do not count.
+
+    It is the cluster's free resources at the end of the last heartbeat that had free memory for a container; (0, 0) if
+    there was no such heartbeat since the attempt began. Follows SchedulerApplicationAttempt.getHeadroom.
+    """
     g = s.g[0]
     if s.a[i].untold == 1 + g.told:
         return 0, 0, 0

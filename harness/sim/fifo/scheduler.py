@@ -30,7 +30,7 @@ _OTHERS = ("yarn.scheduler.fair.", "yarn.scheduler.capacity.", "yarn.resourceman
 
 
 def make(request: SchedulerRequest) -> Scheduler:
-    """Make a run's scheduler. Raises InputError for every feature that the scheduler does not have."""
+    """Create a run's scheduler. Raises InputError if the experiment uses a feature that the scheduler does not have."""
     for what, hint in (*_queues(request), *_settings(request.setup), *_policy(request.plan, request.setup)):
         raise InputError(what, where=_WHERE, hint=hint)
     return Scheduler(request.setup.conf, request.setup.nodes)
@@ -94,7 +94,7 @@ def put_in_force(simulation: SteeredSimulation, plan: Attributes, before: Attrib
 
 
 def why_stuck(state: S, tree: QueueTree, order: list[int]) -> str:
-    """Return the message that applications wait."""
+    """Return the message for a run that is stuck because its applications wait."""
     return "its applications wait, and what runs does not end by itself; do masters fill the cluster?"
 
 
