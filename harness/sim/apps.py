@@ -1,8 +1,7 @@
 """Applications, compiled: the AMs' requests, the start and end of tasks, and the handling of failures.
 
-Covers MapReduce and DAGs (one container per task), Spark (tasks inside executors that are held to the end) and
-services. The scheduler is called through `harness.sim.nodes` and `harness.sim.ops`; `harness.sim.loop` processes the
-events.
+Covers MapReduce and DAGs (one container per task), Spark (tasks inside executors) and services. The scheduler is called
+through `harness.sim.nodes` and `harness.sim.ops`; `harness.sim.loop` processes the events.
 
 An AM heartbeats every ``am_hb_ms``, counted from its first heartbeat, and acts on a response ``am_lag_ms`` after the
 response. A container that is granted at t therefore starts its work at the AM's first heartbeat at or after t, plus the
@@ -48,7 +47,7 @@ from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SE
 
 @kernel
 def act(S: Any, W: Any, j: int, now: int) -> Any:
-    """Process everything that the AM has learnt: request containers, open stages, end the job."""
+    """Let a job's AM react to its latest response: request containers, open stages, or end the job."""
     job = W.jobs[j]
     if job.state != J_RUNNING or now < job.am0_ms:
         return
@@ -110,10 +109,10 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def _through(S: Any, W: Any, j: int, now: int) -> Any:
-    """End the job after its last task, once the AM has finished its remaining work (commit, history)."""
+    """End a job whose tasks have all ended, once its AM has finished its remaining work (commit, history)."""
     job = W.jobs[j]
     if job.lifetime_ms < NEVER:
-        return  # the job ends at that time
+        return  # a service ends with its lifetime
     if job.over_ms == 0 and job.am_end_ms > 0:
         job.over_ms = now + job.am_end_ms
         push(W, job.over_ms, E_ACT, job.gen, j)
@@ -123,7 +122,10 @@ def _through(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def check_reduces(S: Any, W: Any, j: int, now: int) -> Any:
-    """Release one task's container if tasks on which it depends wait for containers and none of them runs."""
+    """Release one task's container if the tasks on which it depends wait for containers and none of them runs.
+
+    The check is repeated every ``reduce_preempt_ms`` as long as the job holds containers of stages that are not open.
+    """
     job = W.jobs[j]
     if job.state != J_RUNNING:
         job.reduce_check = 0
@@ -163,7 +165,7 @@ def check_reduces(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def speculate(W: Any, j: int, now: int) -> Any:
-    """Ask for copies of tasks that take much longer than their stage's mean."""
+    """Request speculative copies of tasks that have run much longer than their stage's mean duration."""
     g, job = W.g[0], W.jobs[j]
     if job.state == J_RUNNING:
         found = False
@@ -193,7 +195,7 @@ def speculate(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def arrive(S: Any, W: Any, j: int, now: int) -> Any:
-    """Submit a job."""
+    """Submit a job to the scheduler; a rejected job has failed."""
     g, job = W.g[0], W.jobs[j]
     unmanaged = job.am_mb == 0 and job.am_vc == 0
     app = ops.add_app(S, job.queue, job.user, not unmanaged, job.am_mb, job.am_vc, 0, now)
@@ -224,7 +226,7 @@ def arrive(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def restart_lost(S: Any, W: Any, now: int) -> Any:
-    """Start new attempts of the AMs that were lost."""
+    """Start a new attempt of every job whose AM was lost."""
     g = W.g[0]
     g.am_lost = 0
     for j in range(len(W.jobs)):
@@ -234,9 +236,9 @@ def restart_lost(S: Any, W: Any, now: int) -> Any:
 
 @kernel
 def _restart(S: Any, W: Any, j: int, now: int) -> Any:
-    """Start a new attempt after the AM was lost.
+    """Start a new attempt of a job whose AM was lost.
 
-    Ended tasks stay ended, except in Spark, whose driver held their results.
+    Ended tasks stay ended, except those of Spark, whose results were lost with the driver.
     """
     g, job = W.g[0], W.jobs[j]
     if job.state == J_ENDED or job.state == J_FREE:
@@ -288,7 +290,7 @@ def _restart(S: Any, W: Any, j: int, now: int) -> Any:
 
 @kernel
 def finish(S: Any, W: Any, j: int, now: int) -> Any:
-    """End the application and every container that it holds."""
+    """End a job: end its application and all its containers, and schedule the jobs that follow it."""
     g, job = W.g[0], W.jobs[j]
     if job.state == J_ENDED or job.state == J_FREE:
         return

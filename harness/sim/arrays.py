@@ -50,7 +50,7 @@ _LINE = 64
 
 
 def zeros(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
-    """Return an array of zeros whose first element starts at a cache line."""
+    """Return an array of zeros whose first element is aligned to a cache line."""
     kind = np.dtype(dtype)
     size = int(np.prod(shape)) * kind.itemsize
     raw = np.zeros(size + _LINE, np.uint8)
@@ -60,7 +60,7 @@ def zeros(shape: int | tuple[int, ...], dtype: Any) -> np.ndarray:
 
 
 def in_lines(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a record type padded so that each element of an array starts at a cache line, if a record fills a line."""
+    """Return a record type padded to a multiple of a cache line; types of at most half a line are not changed."""
     if dtype.itemsize <= _LINE // 2 or dtype.fields is None:
         return dtype
     names = list(dtype.names or ())
@@ -93,9 +93,10 @@ def record(*fields: str, lines: bool = True) -> np.dtype[Any]:
 
 
 class ArraysType(types.Type):
-    """The numba type of an `Arrays` class: names, element types and dimensions. Its name changes when a layout does.
+    """The numba type of an `Arrays` class, made from the arrays' names, element types and dimensions.
 
-    ``scheduler``: the simulated scheduler whose state the arrays hold ('': the arrays belong to no scheduler).
+    The type's name contains a hash of the layout, so that code compiled for another layout is never reused.
+    ``scheduler``: name of the scheduler whose state the arrays hold (``""``: of none).
     """
 
     def __init__(self, label: str, layout: Mapping[str, tuple[np.dtype[Any], int]], scheduler: str = "") -> None:
@@ -116,7 +117,7 @@ class ArraysType(types.Type):
 
 
 class RowType(types.Type):
-    """The numba type of one record of an array, read and written in place in memory."""
+    """The numba type of one record of an array. Its fields are read and written in place."""
 
     def __init__(self, name: str, dtype: np.dtype[Any]) -> None:
         super().__init__(name=f"row of {name}")
@@ -126,10 +127,10 @@ class RowType(types.Type):
 
 
 class ColumnType(types.Type):
-    """The numba type of an array in one or two dimensions, read element by element with indices from 0.
+    """The numba type of an array of one or two dimensions that is accessed by element, with indices from 0.
 
-    numba's own arrays load their shape and strides and handle negative indices at each access. Here an element is an
-    address and an offset, and the array's entry in the table never changes while compiled code runs.
+    numba's own arrays load their shape and strides and handle negative indices at each access. Here the address of an
+    element is computed from the array's address alone, which does not change while compiled code runs.
     """
 
     def __init__(self, name: str, dtype: np.dtype[Any], ndim: int, slot: int) -> None:
@@ -139,11 +140,16 @@ class ColumnType(types.Type):
 
 
 class Arrays:
-    """Base class of a NamedTuple of arrays, listed before it: ``class S(Arrays, _Fields)``.
+    """Base class of a NamedTuple of arrays. It precedes the NamedTuple: ``class S(Arrays, _Fields)``.
 
-    Each field declares its content: ``name: Annotated[np.ndarray, dtype, dimensions]``. ``layout`` has the same
-    declarations by name, in the order of the fields. ``scheduler``: for the state of a scheduler, its name in
-    `harness.sim.schedulers.SCHEDULERS`.
+    Each field declares its content: ``name: Annotated[np.ndarray, dtype, dimensions]``.
+
+    Attributes
+    ----------
+    layout : Mapping[str, tuple[dtype, int]]
+        Element type and number of dimensions of each field, in the order of the fields.
+    scheduler : str
+        Name of the scheduler in `harness.sim.schedulers.SCHEDULERS` whose state the arrays hold; ``""``: of none.
     """
 
     scheduler: ClassVar[str] = ""
@@ -219,7 +225,7 @@ class _Attributes(AttributeTemplate):  # type: ignore[misc]
 
 
 def _word(builder: Any, table: Any, index: int) -> Any:
-    """Load a word of the table as a constant: it does not change while compiled code runs."""
+    """Load a word of the table, marked as constant because it does not change while compiled code runs."""
     found = builder.load(builder.gep(table, [ir.Constant(_WORD, index)], inbounds=True))
     found.set_metadata("invariant.load", builder.module.add_metadata([]))
     return found
@@ -268,7 +274,7 @@ class _RowModel(models.PrimitiveModel):  # type: ignore[misc]
 
 
 def _index(column: ColumnType, index: Any) -> Any:
-    """Return the type that an index is converted to, or None if it is no index."""
+    """Return the type to which an index is converted, or None if it cannot index the column."""
     if column.ndim == 1:
         return types.intp if isinstance(index, types.Integer) else None
     kinds = index.types if isinstance(index, types.Tuple | types.UniTuple) else ()
@@ -331,7 +337,7 @@ def _check(context: Any, builder: Any, column: ColumnType, table: Any, indices: 
 
 
 def _element(context: Any, builder: Any, column: ColumnType, table: Any, index: Any, *, checked: bool = CHECKED) -> Any:
-    """Return the address of an element in bytes."""
+    """Return the address of an element as a pointer to bytes."""
     indices = [builder.extract_value(index, axis) for axis in range(2)] if column.ndim == 2 else [index]
     if checked:
         _check(context, builder, column, table, indices)
@@ -343,7 +349,7 @@ def _element(context: Any, builder: Any, column: ColumnType, table: Any, index: 
 
 
 def _tagged(builder: Any, access: Any, kind: str) -> Any:
-    """Tag a load or store with its column or field, so that LLVM knows that different names are different memory."""
+    """Tag a load or store with its column or field: LLVM may assume that different names are different memory."""
     module = builder.module
     root = module.add_metadata([ir.MetaDataString(module, "yarnfair")])
     node = module.add_metadata([ir.MetaDataString(module, kind), root, ir.Constant(_WORD, 0)])
@@ -509,7 +515,7 @@ call_at: Any = _call_at
 
 
 def at_address(cls: type[Arrays]) -> Any:
-    """Return a compiled function that turns an instance's ``address`` into the instance.
+    """Return a compiled function that converts an instance's ``address`` to the instance.
 
     Calling compiled code with integers takes Python a fraction of the time that a call with objects takes. The caller
     must keep the instance alive.

@@ -1,7 +1,7 @@
 """The asks, the containers and the end of an application's attempt, for all schedulers.
 
 Follows SchedulerApplicationAttempt, AppSchedulingInfo and AbstractYarnScheduler of Hadoop 3.4.2, which Hadoop's
-schedulers share, too. Each scheduler's package defines the effect of a change on queues and users (`ops`).
+schedulers share as well. Each scheduler's package defines how a change affects queues and users (`harness.sim.ops`).
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -31,7 +31,7 @@ from harness.sim.state import COMPLETED
 
 @kernel
 def _set_ask(s: Any, i: int, r: int, count: int, mb: int, vcores: int) -> None:
-    """Set the number of outstanding containers of an ask, and their size."""
+    """Set the number of outstanding containers of an ask, and the resources (MB, vcores) of each."""
     settle_given(s, r)
     g, e = s.g[0], s.r[r]
     if count > 0:
@@ -46,7 +46,7 @@ def _set_ask(s: Any, i: int, r: int, count: int, mb: int, vcores: int) -> None:
 
 @kernel
 def put(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> int:
-    """Set the ask of a key; return its slot, or -1 if the ask is dropped because its count is 0."""
+    """Set an application's ask under a key; return its slot, or -1 if it is dropped because its count is 0."""
     r = find_ask(s.r, s.a[i], priority, alloc_id)
     if r < 0 and count > 0:
         r = ops.put_ask(s, i, priority, alloc_id)
@@ -61,7 +61,7 @@ def put(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcore
 
 @kernel
 def give_back(s: Any, c: int) -> None:
-    """Restore the request of a container that its AM never fetched, with the size that it had."""
+    """Restore the request of a container that its AM never fetched, with the resources that were requested."""
     x = s.c[c]
     r = find_ask(s.r, s.a[x.app], x.priority, x.alloc_id)
     count = s.r[r].count + 1 if r >= 0 else x.ask_count
@@ -75,7 +75,7 @@ def give_back(s: Any, c: int) -> None:
 
 @kernel
 def _usage_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> Any:
-    """Announce that the usage of a leaf is about to change by this much; the leaf's waiting time restarts here."""
+    """Before a grant, update the longest wait of the leaf and restart its waiting time; ignore other changes."""
     if delta_mb > 0 or delta_vcores > 0:
         x = s.x[leaf]
         begun = max(x.backlog_ms, x.last_start_ms)
@@ -87,7 +87,7 @@ def _usage_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int
 
 @kernel
 def change_usage(s: Any, i: int, now: int, mb: int, vcores: int) -> None:
-    """Add one container to the usage of an application, its queues and the cluster (remove it, if negative)."""
+    """Add resources to the usage of an application, its queues and the cluster; negative amounts subtract them."""
     g, x = s.g[0], s.a[i]
     if g.hooks != 0:
         _usage_changed(s, x.q, now, mb, vcores)
@@ -125,7 +125,11 @@ def grant(s: Any, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reser
 
 @kernel
 def complete(s: Any, c: int, why: int, now: int, killed: bool) -> None:
-    """AbstractYarnScheduler.completedContainer for a live or ended container (`killed`: it did not end by itself)."""
+    """Complete a container: log it, reduce usage and restore an unfetched request, if it is live; then free its node.
+
+    ``killed``: the container did not end by itself, so that its node still has to report its end. Follows
+    AbstractYarnScheduler.completedContainer.
+    """
     x = s.c[c]
     if x.live == 1:
         end_container(s, c)
@@ -144,7 +148,7 @@ def complete(s: Any, c: int, why: int, now: int, killed: bool) -> None:
 
 @kernel
 def begin_attempt(s: Any, i: int, now: int) -> None:
-    """Start an attempt that has asked for nothing and holds nothing."""
+    """Start an attempt without asks and containers."""
     g, x = s.g[0], s.a[i]
     g.serial += 1
     x.attempt += 1

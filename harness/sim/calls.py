@@ -1,9 +1,9 @@
 """Record the simulator's calls of the scheduler as a decision script, so that Hadoop's own class can repeat a run.
 
 Compiled code notes each call of a scheduler kernel that had an effect, in order; `Calls` converts the notes to the
-events of a decision script (``yarnfair decide``, tests/oracle). With such a script, not only the scheduler is compared
-with Hadoop, but also the simulator's calls. The script includes heartbeats that the simulator skipped, which verifies
-that they change nothing.
+events of a decision script (``yarnfair decide``, tests/oracle). Such a script compares not only the scheduler with
+Hadoop's, but also the calls that the simulator makes. It includes the heartbeats that the simulator skipped, and
+thereby verifies that they change nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ from harness.sim.world import MAX_STAGES, W
 
 C_JOIN, C_LEAVE, C_UPDATE, C_HEARTBEAT, C_EXIT, C_APP, C_ASK, C_RELEASE, C_END, C_RESTART = range(10)
 
-#: A node offers other resources, or is decommissioned gracefully.
+#: Changes of a node: its capacity changes, or its graceful decommissioning begins.
 C_RESIZE, C_DRAIN = 13, 14
-#: A decision of a MapReduce AM, in three notes. It is not a call of the scheduler, but it depends on the headroom.
+#: Input and result of a decision of a MapReduce AM, in three notes. The decision is no call of the scheduler, but it
+#: depends on the headroom.
 C_MAPS, C_REDUCES, C_DECIDED = range(10, 13)
 _DECISION = {
     C_MAPS: ("app", "maps", "completed", "waiting_maps", "held_maps"),
@@ -35,7 +36,10 @@ _DECISION = {
 
 @kernel
 def note(W: Any, now: int, kind: int, a: int, b: int, c: int, d: int, e: int) -> Any:
-    """Note one call if the run is recorded. The caller of `harness.sim.loop.run` has reserved the space."""
+    """Write one call with its arguments to ``W.calls`` if the run is recorded.
+
+    `harness.sim.loop.run` ensures that there is enough space.
+    """
     g = W.g[0]
     if g.record_calls == 0:
         return
@@ -54,7 +58,7 @@ def most_calls(W: Any) -> Any:
 
 
 class Calls:
-    """The notes of one run, and the script made from them."""
+    """The recorded calls of one run, and the decision script made from them."""
 
     def __init__(self, conf: Mapping[str, str], allocations: AllocationFile, nodes: Sequence[NodeSpec]) -> None:
         self.names = [node.name for node in nodes]
@@ -71,11 +75,11 @@ class Calls:
         self._jobs: dict[int, JobSpec] = {}
 
     def add_job(self, row: int, job: JobSpec) -> None:
-        """Record a job that was read."""
+        """Store a job that was read, for the event of its submission."""
         self._jobs[row] = job
 
     def reload(self, now_ms: int, allocations: AllocationFile) -> None:
-        """Record that an allocation file takes effect; earlier notes have already been taken."""
+        """Record that an allocation file takes effect. The caller has taken all earlier notes."""
         self.events.append({"t": now_ms, "reload": _text(allocations)})
 
     def take(self, world: W) -> None:

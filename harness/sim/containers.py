@@ -1,6 +1,7 @@
-"""Containers on their nodes, and the log: code that all simulated schedulers share.
+"""Containers, asks, reservations and the log: kernels that all simulated schedulers share.
 
-The state `s` may be any scheduler's: its records of containers, nodes, asks and log entries have the same fields.
+The state `s` may be that of any scheduler, because the records of containers, nodes, asks and log entries have the same
+fields in all of them.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -30,9 +31,10 @@ _take_ask, _free_ask = pool("free_r", "next", "n_free_r")
 
 @kernel
 def log(s: Any, now: int, kind: int, app: int, node: int) -> int:
-    """Append a log record whose other fields are 0. The caller has reserved its space.
+    """Append a log record and return its index. The caller has reserved its space.
 
-    If the simulated world reads the log (``G.hooks``), the record holds only the fields that the world reads.
+    All other fields of the record are set to 0 or -1 (none). If the simulated world reads the log (``G.hooks`` is
+    WORLD), only the fields that the world reads are set.
     """
     k = s.g[0].n_log
     if k >= len(s.log):
@@ -51,7 +53,7 @@ def log(s: Any, now: int, kind: int, app: int, node: int) -> int:
 
 @kernel
 def log_container(s: Any, now: int, kind: int, c: int, why: int) -> int:
-    """Append a log record about a container."""
+    """Append a log record about a container and return its index."""
     x = s.c[c]
     k = log(s, now, kind, x.app, x.node)
     e = s.log[k]
@@ -103,7 +105,10 @@ def free_if_gone(s: Any, c: int) -> None:
 
 @kernel
 def node_release(s: Any, c: int, by_node: bool) -> None:
-    """SchedulerNode.releaseContainer: a launched container's space is freed only when the node reports its end."""
+    """Free a container's resources on its node; those of a launched container only if ``by_node``.
+
+    ``by_node``: the node itself has reported the container's end. Follows SchedulerNode.releaseContainer.
+    """
     x = s.c[c]
     if x.on_node == 0:
         return
@@ -120,7 +125,7 @@ def node_release(s: Any, c: int, by_node: bool) -> None:
 
 @kernel
 def settle_given(s: Any, r: int) -> None:
-    """Store the count of a replaced or dropped ask in the container whose recovered request it was."""
+    """Store the count of an ask that is about to change in the container whose restored request it is."""
     e = s.r[r]
     if e.given >= 0:
         if s.c[e.given].serial == e.given_serial:
@@ -145,7 +150,7 @@ def log_reservation(s: Any, now: int, kind: int, ni: int) -> None:
 
 @kernel
 def hold(s: Any, i: int, r: int, ni: int, now: int) -> None:
-    """Reserve a node for application i's ask r; this uses up a container id."""
+    """Reserve a node for application i's ask r. The reserved container gets the next container number."""
     g, x, node, ask = s.g[0], s.a[i], s.n[ni], s.r[r]
     x.cid += 1
     x.n_reserved += 1
@@ -157,7 +162,7 @@ def hold(s: Any, i: int, r: int, ni: int, now: int) -> None:
 
 @kernel
 def let_go(s: Any, ni: int, now: int) -> int:
-    """Remove a node's reservation; return the application that the node was reserved for."""
+    """Remove a node's reservation; return the application for which the node was reserved."""
     node = s.n[ni]
     log_reservation(s, now, UNRESERVED, ni)
     i = node.res_app
@@ -168,7 +173,7 @@ def let_go(s: Any, ni: int, now: int) -> int:
 
 @kernel
 def new_app(s: Any, q: int, user: int, app_id: int, managed: int) -> int:
-    """Return a new slot for an application that arrives in a leaf; the caller has reserved the space."""
+    """Create an application in leaf `q` and return its slot. The caller has reserved the space."""
     i = _take_app(s.a, s.g[0])
     x = s.a[i]
     x.q, x.user, x.id, x.managed = q, user, app_id, managed
@@ -190,7 +195,10 @@ def node_maximum(s: Any) -> None:
 
 @kernel
 def container_exit(s: Any, c: int) -> int:
-    """Let a container exit by itself; its node reports this at its next heartbeat, before that heartbeat assigns."""
+    """Let the process of a container exit. Its node reports this at its next heartbeat, before containers are assigned.
+
+    Returns 0, or IGNORED if the container is not live, has exited already, or is unknown to its AM.
+    """
     x = s.c[c]
     if x.alive == 0 or x.live == 0 or x.finishing == 1 or x.acquired == 0:
         return IGNORED
@@ -203,7 +211,7 @@ def container_exit(s: Any, c: int) -> int:
 
 @kernel
 def link_ask(s: Any, i: int, priority: int, alloc_id: int) -> int:
-    """Insert a new ask (count 0) into an application's list, in order; the caller has reserved the space."""
+    """Insert a new ask (count 0) into an application's list; return its slot. The caller has reserved the space."""
     g, x = s.g[0], s.a[i]
     r = _take_ask(s.r, g)
     e = s.r[r]
@@ -230,7 +238,7 @@ def unlink_ask(s: Any, i: int, r: int) -> None:
 
 @kernel
 def new_container(s: Any, i: int, ni: int, mb: int, vcores: int, now: int) -> int:
-    """Create a container of application i that runs on a node from now on; the caller has reserved the space."""
+    """Create a container of application i on a node; return its slot. The caller has reserved the space."""
     g, x, node = s.g[0], s.a[i], s.n[ni]
     c = _take_container(s.c, g)
     e = s.c[c]
@@ -262,7 +270,7 @@ def new_container(s: Any, i: int, ni: int, mb: int, vcores: int, now: int) -> in
 
 @kernel
 def end_container(s: Any, c: int) -> None:
-    """End a live container: remove it from its application's list; it stays on its node until the node reports it."""
+    """Remove a container from its application's live containers. It stays on its node until `node_release`."""
     x = s.c[c]
     a = s.a[x.app]
     if is_launched(s, c):
@@ -275,7 +283,7 @@ def end_container(s: Any, c: int) -> None:
 
 @kernel
 def forget_reports(s: Any, ni: int, n: int) -> None:
-    """Drop the pending reports of a lost node, and free the slots of its `n` containers in `work`."""
+    """Drop the pending reports of a lost node, and free the slots of its `n` containers, which are in ``work[:n]``."""
     node = s.n[ni]
     while node.done_head >= 0:
         c = node.done_head
@@ -289,7 +297,7 @@ def forget_reports(s: Any, ni: int, n: int) -> None:
 
 @kernel
 def join(s: Any, ni: int) -> None:
-    """Add an empty node to the cluster."""
+    """Register a node without containers, and add its capacity to the cluster's."""
     g, node = s.g[0], s.n[ni]
     node.alive, node.avail_mb, node.avail_vcores = 1, node.total_mb, node.total_vcores
     node.hb, node.n_launch, node.c_head, node.c_tail, node.n_c, node.map_cap = 0, 0, -1, -1, 0, 16
@@ -304,10 +312,20 @@ def join(s: Any, ni: int) -> None:
 
 @kernel
 def by_hash(s: Any, first: int, of_app: bool, cap: int, work: np.ndarray, at: int) -> int:
-    """Write the containers of a node (or an application) in the order of a Java hash table of `cap` buckets.
+    """Write the containers of a list to ``work[at:]`` in the order of a Java hash table; return their number.
 
-    They are written to work[at:]; returns their number. Within a bucket they are in order of insertion. The hash is
-    ContainerId.hashCode.
+    Parameters
+    ----------
+    first
+        First container of the list; -1: the list is empty.
+    of_app
+        True for an application's list of live containers, False for a node's list.
+    cap
+        Number of buckets of the hash table. Containers of one bucket stay in the order of the list.
+
+    Notes
+    -----
+    The hash code is ContainerId.hashCode.
     """
     n, c = 0, first
     while c >= 0:
@@ -328,7 +346,7 @@ def by_hash(s: Any, first: int, of_app: bool, cap: int, work: np.ndarray, at: in
 
 @kernel
 def app_hash(s: Any, app_id: int) -> int:
-    """ApplicationId.hashCode, as an unsigned 32-bit number."""
+    """Return ApplicationId.hashCode as an unsigned 32-bit number."""
     ts = s.g[0].cluster_ts
     folded = (ts ^ (ts >> 32)) & 0xFFFFFFFF
     first = (371237 * 6521 + folded) & 0xFFFFFFFF
@@ -337,6 +355,6 @@ def app_hash(s: Any, app_id: int) -> int:
 
 @kernel
 def attempt_hash(s: Any, c: int) -> int:
-    """ApplicationAttemptId.hashCode of a container's attempt, as an unsigned 32-bit number."""
+    """Return ApplicationAttemptId.hashCode of a container's attempt as an unsigned 32-bit number."""
     x = s.c[c]
     return ((347671 * ((347671 * 5501 + app_hash(s, x.app_id)) & 0xFFFFFFFF)) + x.attempt) & 0xFFFFFFFF

@@ -62,7 +62,7 @@ def unit(key: int, stage: int, task: int, attempt: int, stream: int) -> float:
 
 @kernel
 def log_portable(x: float) -> float:
-    """Natural logarithm of a positive finite number, within 1e-15 relative of the true value."""
+    """Return the natural logarithm of a positive finite number, with a relative error below 1e-15."""
     m, e = math.frexp(x)
     if m < 0.7071067811865476:
         m *= 2.0
@@ -76,27 +76,27 @@ def log_portable(x: float) -> float:
     return e * _LN2_HI + (2.0 * s * (1.0 + p) + e * _LN2_LO)
 
 
-#: 1 / k!, of the exponential's series.
+#: Coefficients 1 / k! of the exponential series.
 _PART = tuple(1.0 / math.factorial(k) for k in range(14))
 
 
 @kernel
 def _power_of_2(k: int) -> float:
-    """2^k for -1022 <= k <= 1023."""
+    """Return 2^k for -1022 <= k <= 1023."""
     return np.int64((k + 1023) << 52).view(np.float64)
 
 
 @kernel
 def exp_portable(x: float) -> float:
-    """Exponential, within some 1e-15 relative; infinity above 709.7, 0 below -745."""
+    """Return e^x with a relative error of about 1e-15; infinity above 709.7, 0 below -745."""
     if x > 709.7:
         return math.inf
     if x < -745.0:
         return 0.0
     k = math.floor(x * _LOG2_E + 0.5)
     r = (x - k * _LN2_HI) - k * _LN2_LO
-    # abs(r) < 0.347, so that r^14 / 14! is below double precision. Summed in pairs, so that terms need not wait for
-    # each other.
+    # abs(r) < 0.347, so that r^14 / 14! is below double precision. Terms are summed in pairs, which a processor can
+    # compute in parallel.
     z = r * r
     low = (_PART[2] + _PART[3] * r) + (_PART[4] + _PART[5] * r) * z
     middle = (_PART[6] + _PART[7] * r) + (_PART[8] + _PART[9] * r) * z
@@ -106,7 +106,7 @@ def exp_portable(x: float) -> float:
     return p * _power_of_2(half) * _power_of_2(int(k) - half)
 
 
-# Numerators and denominators of AS 241: highest power first.
+# Coefficients of the numerators and denominators of AS 241, highest power first.
 # fmt: off
 _CENTRE = (
     (2.5090809287301226727e3, 3.3430575583588128105e4, 6.7265770927008700853e4, 4.5921953931549871457e4,
@@ -131,7 +131,7 @@ _FAR_TAIL = (
 
 @kernel
 def _polynomial(of: Any, r: float) -> float:
-    """Evaluate a polynomial, summed in pairs so that terms need not wait for each other."""
+    """Evaluate a polynomial of degree 7; its terms are summed in pairs, which a processor can compute in parallel."""
     square: float = r * r
     high: float = (of[0] * r + of[1]) * square + (of[2] * r + of[3])
     low: float = (of[4] * r + of[5]) * square + (of[6] * r + of[7])
@@ -140,13 +140,13 @@ def _polynomial(of: Any, r: float) -> float:
 
 @kernel
 def _fraction(of: Any, r: float) -> tuple[float, float]:
-    """Evaluate numerator and denominator at r."""
+    """Return the numerator and the denominator of a rational function at r."""
     return _polynomial(of[0], r), _polynomial(of[1], r)
 
 
 @kernel
 def normal_quantile(p: float) -> float:
-    """Standard normal deviate with lower tail area p, 0 < p < 1 (AS 241, relative accuracy about 1e-16)."""
+    """Return the p-quantile of the standard normal distribution, 0 < p < 1 (AS 241, relative accuracy about 1e-16)."""
     q = p - 0.5
     if abs(q) <= 0.425:
         num, den = _fraction(_CENTRE, 0.180625 - q * q)
@@ -159,10 +159,19 @@ def normal_quantile(p: float) -> float:
 
 @kernel
 def draw_ms(u: float, kind: int, a: float, b: float, values: np.ndarray, first: int, count: int) -> float:
-    """Return a duration in ms (not yet rounded) for a number in (0, 1).
+    """Return a duration, ms (not rounded), as the u-quantile of a distribution.
 
-    kind, a, b: LOGNORMAL mu, sigma; UNIFORM low_s, high_s; CONSTANT and EXPONENTIAL value_s, unused.
-    EMPIRICAL: ``values[first:first + count]`` in seconds (LISTED is the caller's: it takes no draw).
+    Parameters
+    ----------
+    u
+        A number in (0, 1).
+    kind
+        CONSTANT, LOGNORMAL, EXPONENTIAL, UNIFORM or EMPIRICAL. The caller handles LISTED, which needs no draw.
+    a, b
+        LOGNORMAL: mu and sigma of the logarithm of seconds; UNIFORM: bounds, s; CONSTANT and EXPONENTIAL: ``a`` is the
+        value or the mean, s.
+    values, first, count
+        EMPIRICAL: the durations ``values[first:first + count]``, s.
     """
     if kind == LOGNORMAL:
         seconds = exp_portable(a + b * normal_quantile(u))
@@ -179,7 +188,7 @@ def draw_ms(u: float, kind: int, a: float, b: float, values: np.ndarray, first: 
 
 @kernel
 def whole_ms(ms: float) -> int:
-    """Rounded to integer milliseconds, half up, at least 1, at most LONGEST_MS."""
+    """Round to integer milliseconds, half up; the result is at least 1 and at most LONGEST_MS."""
     if not ms < LONGEST_MS:
         return LONGEST_MS
     return max(1, math.floor(ms + 0.5))

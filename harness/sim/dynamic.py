@@ -28,7 +28,7 @@ SHUFFLED, CACHED = 1, 2
 
 @kernel
 def set_target(W: Any, j: int, target: int) -> Any:
-    """Reset the state of an application: `target` executors are wanted, and there is none yet."""
+    """Reset an application's dynamic allocation to a target of `target` executors, of which none is granted yet."""
     d = W.dyn[j]
     d.target = target
     d.to_add = 1
@@ -42,7 +42,7 @@ def set_target(W: Any, j: int, target: int) -> Any:
 
 @kernel
 def look_at(W: Any, j: int, at: int) -> Any:
-    """Schedule the manager's first round at or after `at`; it runs every 100 ms."""
+    """Schedule the manager's first round at or after `at` (ms); possible rounds are 100 ms apart."""
     d = W.dyn[j]
     at = d.zero_ms + (max(at - d.zero_ms, 0) + LOOKS_MS - 1) // LOOKS_MS * LOOKS_MS
     if at < d.next_ms:
@@ -113,7 +113,7 @@ def backlog(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def submitted(W: Any, j: int, now: int) -> Any:
-    """Update the state after a stage was submitted."""
+    """Start the timer for requesting executors and schedule the manager's next rounds, after a stage was submitted."""
     d = W.dyn[j]
     d.beginning = 0
     if d.add_ms == NEVER:
@@ -149,7 +149,7 @@ def idle_from(W: Any, j: int, c: int, now: int) -> Any:
 
 @kernel
 def executor_gone(W: Any, j: int, c: int) -> Any:
-    """Update the state after an executor's container has ended: released, killed, or lost with its node."""
+    """Update the counts of executors after an executor's container was released, was killed or was lost."""
     d, run = W.dyn[j], W.runs[c]
     if run.up == GOING:
         d.going -= 1

@@ -20,7 +20,7 @@ from harness.sim.world import BLOCK, NEVER
 
 @kernel
 def into_node(W: Any, c: int, node: int) -> Any:
-    """Add a container to a node's blocks; its end is not known yet."""
+    """Add a container to a node's blocks, with an unknown end (NEVER)."""
     g, n, run = W.g[0], W.nodes[node], W.runs[c]
     if n.head < 0 or n.filled == BLOCK - 1:
         first = g.ends_free
@@ -81,7 +81,10 @@ def set_end(W: Any, c: int, at_ms: int) -> Any:
 
 @kernel
 def ended_by(W: Any, node: int, now: int) -> Any:
-    """Return how many processes on a node have ended by now; write their containers to W.scratch in order of end."""
+    """Write the containers on a node whose processes have ended by `now` to W.scratch; return their number.
+
+    They are ordered by the times of their ends. They stay in the node's blocks, but later calls do not find them again.
+    """
     n, soonest = 0, NEVER
     first, filled = W.nodes[node].head, W.nodes[node].filled
     while first >= 0:
@@ -109,21 +112,19 @@ def ended_by(W: Any, node: int, now: int) -> Any:
 
 
 def overdue(world: Any, before_ms: int) -> NDArray[np.int64]:
-    """Find processes that ended before a time and that no heartbeat has found.
-
-    The engine has a defect if there are any.
+    """Find the processes that ended before a time and that no heartbeat has found. Any such process is a defect.
 
     Parameters
     ----------
-    world : World
+    world : W
         The state of a simulation between two events.
     before_ms : int
-        Milliseconds of virtual time, further back than the longest time between two heartbeats of a node.
+        Virtual time, ms; earlier than now by more than the longest time between two heartbeats of a node.
 
     Returns
     -------
     ndarray of int64
-        Their containers.
+        The slots of their containers.
     """
     found = [np.empty(0, dtype=np.int64)]
     for node in np.flatnonzero((world.nodes["head"] >= 0) & (world.nodes["up"] == 1)):

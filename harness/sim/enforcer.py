@@ -1,4 +1,4 @@
-"""The choice of the waiting applications that start when an application ends or limits change, for all schedulers.
+"""Selects the waiting applications that start when an application ends or limits change, for all schedulers.
 
 Follows MaxRunningAppsEnforcer of Hadoop 3.4.2, and CSMaxRunningAppsEnforcer, which was modelled on it. One case
 differs: if applications of the same millisecond wait both for their queue and for their user, Hadoop's Fair Scheduler
@@ -22,8 +22,8 @@ _NEVER = 2**63 - 1
 def update_runnability_on_app_removal(s: Any, leaf: int, user: int, now: int) -> None:
     """Start the applications that may run after an application of a user has left a leaf.
 
-    Follows updateRunnabilityOnAppRemoval. At most one starts per list: the lists of the leaves below the highest queue
-    that was full, and the list of the user.
+    Candidates come from the waiting lists of the leaves below the highest queue that was full, and from the user's
+    list; at most as many start as there are lists. Follows updateRunnabilityOnAppRemoval.
     """
     highest, p = -1, leaf
     while p >= 0:
@@ -75,7 +75,10 @@ def _time(s: Any, which: int) -> int:
 
 @kernel
 def _down(s: Any, heap: int, n: int, which: int) -> None:
-    """Java's PriorityQueue.siftDown from the root, under which equal times do not keep their order of insertion."""
+    """Put `which` into the heap from the root down, as Java's PriorityQueue.siftDown does.
+
+    Entries with equal times therefore do not keep their order of insertion, as in Hadoop.
+    """
     work, k = s.work, 0
     time = _time(s, which)
     while 2 * k + 1 < n:
@@ -104,9 +107,10 @@ def _up(s: Any, heap: int, k: int, which: int) -> None:
 
 @kernel
 def _let_run(s: Any, leaves: int, own: bool, most: int, now: int) -> None:
-    """updateAppsRunnability: start applications of the lists in order of time while limits allow it, at most `most`.
+    """Start applications of several lists in the order of their start times, at most `most`, if limits allow it.
 
-    work[:leaves] has the first application of each leaf's list; work[leaves] that of the user's list, if `own`.
+    ``work[:leaves]`` has the first application of each leaf's list, and ``work[leaves]`` that of the user's list, if
+    `own`. Follows updateAppsRunnability.
     """
     work = s.work
     n = leaves + 1 if own else leaves

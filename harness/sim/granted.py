@@ -1,4 +1,4 @@
-"""Applies the scheduler's decisions to applications, compiled.
+"""Effects of granted and completed containers on applications, compiled.
 
 A granted container starts an AM, a task, an executor or a service instance, which ends or is lost when the container
 completes. harness.sim.apps computes the requests that AMs then make.
@@ -148,7 +148,7 @@ def am_up(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
-    """Handle a container that the scheduler dropped. ``finished``: its process ended by itself, else it was killed."""
+    """Handle a completed container. ``finished``: its process ended by itself; otherwise it was killed or released."""
     g, run = W.g[0], W.runs[c]
     if run.live == 0:
         return

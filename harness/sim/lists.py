@@ -1,8 +1,8 @@
-"""Lists of records of an array, linked by slots in their own fields. Each list declares its link fields once.
+"""Intrusive linked lists of the records of an array: fields of the records hold the slots of their neighbours.
 
-Each function here makes kernels for one list. They take the array of the members, the record with the list's head, and
-a member's slot; -1 means none. Callers update everything else, such as counts and flags. The free slots of an array are
-a list, too: a `pool`.
+Each function creates the kernels of one list, given the names of its link fields. The kernels take the array of the
+members, the record with the list's head (``whole``), and a member's slot; -1 means none. Callers update everything
+else, such as counts and flags. The free slots of an array also form a list, a `pool`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Kernel = Callable[..., Any]
 
 
 def _named(function: Kernel, *fields: str) -> Kernel:
-    """Give the kernel a name made from its list's fields; compiled code is cached under this name."""
+    """Compile a kernel under a name made from its list's fields, because the cache identifies compiled code by name."""
     kind = function.__qualname__.partition(".")[0]
     function.__qualname__ = "_".join((kind, function.__name__, *fields))
     return kernel(function)
@@ -28,18 +28,25 @@ def _named(function: Kernel, *fields: str) -> Kernel:
 def pool(head: str, link: str, count: str, kept: str | None = "") -> tuple[Kernel, Kernel]:
     """Create the kernels that take a slot from a free list and return one to it.
 
-    The callers reserve what they need beforehand and return NEED_ROOM when there is too little. A list that is empty
-    despite this is a defect: index -1 would be memory in front of the array.
+    Callers check beforehand that enough slots are free, and return NEED_ROOM otherwise. An empty list is therefore a
+    defect, and it is checked because index -1 would be memory in front of the array.
 
     Parameters
     ----------
-    head, count : fields of the globals: the first free slot (-1: none), the number of free slots.
-    link : the field of a free slot that holds the next one.
-    kept : the fields that may still be read once a slot is free. The checked build overwrites the others; None: none.
+    head, count : str
+        Fields of the globals: the first free slot (-1: none), and the number of free slots.
+    link : str
+        Field of a free slot that holds the next one.
+    kept : str or None
+        Fields, separated by spaces, that may still be read once a slot is free. The checked build overwrites all other
+        fields; None: it overwrites no field.
 
     Returns
     -------
-    ``take(members, g)``, which returns the slot and raises InternalError if there is none; ``free(members, g, i)``.
+    take : kernel
+        ``take(members, g)`` returns a slot and raises InternalError if none is free.
+    free : kernel
+        ``free(members, g, i)`` returns slot i to the list.
     """
     empty = f"the simulator's engine has no free slot left in the list {head!r}"
 
@@ -70,9 +77,10 @@ def pool(head: str, link: str, count: str, kept: str | None = "") -> tuple[Kerne
 
 
 def linked(head: str, tail: str, before: str, after: str) -> tuple[Kernel, Kernel]:
-    """Return ``insert(members, whole, i, behind)`` and ``remove(members, whole, i)`` of a doubly linked list.
+    """Create the kernels of a doubly linked list with head and tail.
 
-    ``behind`` -1 inserts in front.
+    ``insert(members, whole, i, behind)`` inserts i behind the member ``behind`` (-1: in front), and
+    ``remove(members, whole, i)`` removes it. `before` and `after` are the link fields.
     """
 
     def insert(members: Any, whole: Any, i: int, behind: int) -> None:
@@ -105,7 +113,10 @@ def linked(head: str, tail: str, before: str, after: str) -> tuple[Kernel, Kerne
 
 
 def stacked(head: str, before: str, after: str) -> tuple[Kernel, Kernel]:
-    """Stack, never read from its end: return (``push(members, whole, i)``; ``remove(members, whole, i)``)."""
+    """Create the kernels of a doubly linked list without a tail: ``push`` in front, and ``remove``.
+
+    Both take ``(members, whole, i)``.
+    """
 
     def push(members: Any, whole: Any, i: int) -> None:
         x, following = members[i], whole[head]
@@ -127,7 +138,7 @@ def stacked(head: str, before: str, after: str) -> tuple[Kernel, Kernel]:
 
 
 def chained(head: str, after: str) -> Kernel:
-    """Singly linked list: return ``remove(members, whole, i)``, which searches from the head."""
+    """Create the kernel ``remove(members, whole, i)`` of a singly linked list; it searches for i from the head."""
 
     def remove(members: Any, whole: Any, i: int) -> None:
         if whole[head] == i:
@@ -142,10 +153,10 @@ def chained(head: str, after: str) -> Kernel:
 
 
 def keyed(head: str) -> tuple[Kernel, Kernel]:
-    """Return the operations of a list sorted by (priority, alloc_id), linked through ``next``.
+    """Create the kernels of a singly linked list sorted by (priority, alloc_id), with the link field ``next``.
 
-    ``find(members, whole, priority, alloc_id)``; ``insert(members, whole, i)``, whose key must be set and must not
-    occur in another member.
+    ``find(members, whole, priority, alloc_id)`` returns the member with this key, or -1. ``insert(members, whole, i)``
+    inserts i, whose key must be set and must not occur in another member.
     """
 
     def find(members: Any, whole: Any, priority: int, alloc_id: int) -> Any:

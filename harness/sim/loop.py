@@ -79,23 +79,24 @@ from harness.sim.world import (
     TICK,
 )
 
-#: Columns of W.samp_i and W.samp_f.
+#: Columns of W.samp_i (MiB, vcores, number of containers) and W.samp_f (integrals in the measure times ms, ms, weight).
 I_MB, I_VC, I_DEMAND_MB, I_DEMAND_VC, I_FAIR_MB, I_RUNNING = range(6)
 F_ACC, F_COUNTED, F_DUE, F_DUE_FLAT, F_QUANTUM, F_WEIGHT = range(6)
 
 
-#: ``yarn.resourcemanager.nodemanager-graceful-decommission-timeout-secs``, by default an hour.
+#: Time after which graceful decommissioning ends: the default of
+#: ``yarn.resourcemanager.nodemanager-graceful-decommission-timeout-secs``, ms.
 DECOMMISSION_MS = 3_600_000
-#: Above this number of nodes their state does not fit in the nearest caches.
+#: Number of nodes from which on their state does not fit in the nearest caches.
 _MANY_NODES = 256
 
 
 @kernel
 def most_events(W: Any) -> Any:
-    """Return how many events one turn of the loop may push, at most.
+    """Return an upper bound of the number of events that one iteration of the loop may push.
 
-    A heartbeat may end and assign every container that has a slot (at most 2 and 3 events each). The end of a job
-    submits all jobs that wait for it, and a driver may start a task in every slot of its executors.
+    A heartbeat may end and assign a container in every slot (at most 2 and 3 events each). The end of a job schedules
+    all jobs that follow it, and a driver may start a task in every slot of its executors.
     """
     return 5 * len(W.runs) + len(W.jobs) + W.g[0].burst + 64
 
@@ -115,7 +116,7 @@ def short_of_room(W: Any) -> Any:
 
 @kernel
 def rebuild_ring(W: Any, now: int) -> Any:
-    """Rebuild the ring of live nodes by phase and number; the next heartbeat is the first at or after `now`."""
+    """Sort the registered nodes into the ring by phase and slot; the next heartbeat is the first at or after `now`."""
     g = W.g[0]
     n = 0
     for node in range(len(W.nodes)):
@@ -123,7 +124,7 @@ def rebuild_ring(W: Any, now: int) -> Any:
             W.ring[n] = node
             n += 1
     g.ring_n = n
-    # A counting sort would do for whole milliseconds, but usually a few nodes are inserted into a sorted ring.
+    # Insertion sort, because the slots are usually almost sorted by phase.
     for i in range(1, n):
         node = W.ring[i]
         phase = W.nodes[node].phase_ms
@@ -146,7 +147,7 @@ def rebuild_ring(W: Any, now: int) -> Any:
 
 @kernel
 def _exits(S: Any, W: Any, node: int, now: int) -> Any:
-    """Let the processes on a node that have ended by now exit, in the order of their ends."""
+    """Let the containers on a node whose processes have ended by now exit, in the order of their ends."""
     for i in range(ended_by(W, node, now)):
         c = W.scratch[i]
         if container_exit(S, c) == 0:
@@ -155,7 +156,7 @@ def _exits(S: Any, W: Any, node: int, now: int) -> Any:
 
 @kernel
 def take_sample(S: Any, W: Any, now: int) -> Any:
-    """Take one row of samples: every queue as it is now, integrals up to now."""
+    """Write one row of samples: the values of every queue at `now`, with integrals up to `now`."""
     g = W.g[0]
     at = g.sample_n
     g.sample_n = at + 1
@@ -194,7 +195,7 @@ def take_sample(S: Any, W: Any, now: int) -> Any:
 
 @kernel
 def _assume(S: Any, W: Any, now: int) -> None:
-    """Update the assumed future use of running tasks to now, if the ledger needs it."""
+    """Update the assumed execution times of running tasks to `now`, if the ledger has quanta."""
     g = W.g[0]
     if S.xg[0].quantum == 1:
         roll_rounds(S, now)
@@ -209,7 +210,7 @@ def _assume(S: Any, W: Any, now: int) -> None:
 
 @kernel
 def _keyed(S: Any, W: Any) -> bool:
-    """Recompute the keys of a user's policy in compiled code; return False where Python has to do it."""
+    """Recompute the keys of a user's policy in compiled code; return False if Python must compute them."""
     g = W.g[0]
     if g.keys_at == 0 or call_at(g.keys_at, S, W, g.keys_of) != 1:
         return False
@@ -219,7 +220,7 @@ def _keyed(S: Any, W: Any) -> bool:
 
 @kernel
 def beat(S: Any, W: Any, node: int, now: int) -> Any:
-    """Process a node's heartbeat; return False if there was too little room and the call must be repeated."""
+    """Process a node's heartbeat; return False if an array was too small and the call must be repeated."""
     g = W.g[0]
     g.beat_again = 1
     if W.nodes[node].next_end_ms <= now:
@@ -241,7 +242,7 @@ def beat(S: Any, W: Any, node: int, now: int) -> Any:
 
 @kernel
 def happens(S: Any, W: Any, value: int, now: int) -> Any:
-    """Process an event of the heap."""
+    """Process an event of the heap (`value`: the packed event) at time `now` (ms)."""
     kind, use, slot = kind_of(value), use_of(value), slot_of(value)
     g = W.g[0]
     if kind == E_INNER:
@@ -313,14 +314,14 @@ def happens(S: Any, W: Any, value: int, now: int) -> Any:
 
 @kernel
 def _ahead(W: Any, by: int) -> Any:
-    """Return the node whose heartbeat comes this many places after the current one."""
+    """Return the node whose heartbeat comes `by` positions after the current one in the ring."""
     at = W.g[0].ring_at + by
     return W.ring[at if at < W.g[0].ring_n else at - W.g[0].ring_n]
 
 
 @kernel
 def _soon(S: Any, W: Any) -> None:
-    """Prefetch what the next nodes' heartbeats will read: with thousands of nodes it is in no cache."""
+    """Prefetch the records of the next heartbeats, because those of thousands of nodes exceed the caches."""
     g = W.g[0]
     if g.ring_n < _MANY_NODES:
         return
@@ -354,7 +355,7 @@ def _soon(S: Any, W: Any) -> None:
 
 @kernel
 def _find_quiet_end(W: Any) -> None:
-    """Find when the next process on a node ends; until then, heartbeats that could be skipped still can."""
+    """Set the time at which the next process on any node ends, until which heartbeats without effect may be skipped."""
     g = W.g[0]
     g.quiet, g.quiet_end_ms = g.ring_n + 1, NEVER
     for i in range(g.ring_n):
@@ -363,7 +364,7 @@ def _find_quiet_end(W: Any) -> None:
 
 @kernel
 def _leap(W: Any, to_ms: int) -> None:
-    """Skip all heartbeats before a time that is after the next heartbeat."""
+    """Skip all heartbeats before `to_ms`, which is later than the next heartbeat."""
     g = W.g[0]
     turns = (to_ms - g.ring_base_ms - W.ring_ms[g.ring_at]) // g.node_hb_ms
     g.ring_base_ms += turns * g.node_hb_ms
@@ -387,7 +388,10 @@ def _leap(W: Any, to_ms: int) -> None:
 
 @kernel
 def _leap_updates(S: Any, W: Any, to_ms: int) -> None:
-    """Skip updates of the scheduler that change nothing, up to a time and up to Python's next check."""
+    """Skip the scheduler's updates, which change nothing, up to `to_ms` or an earlier end of this state.
+
+    Such ends are the next end of a process, the next job of the input, the next check by Python, and the time limit.
+    """
     g = W.g[0]
     to_ms = min(min(to_ms, g.quiet_end_ms), min(min(g.feed_ms, g.pause_ms), g.limit_ms + 1))
     if g.next_update_ms < to_ms and S.xg[0].rule != RULE_HORIZON:
@@ -398,7 +402,10 @@ def _leap_updates(S: Any, W: Any, to_ms: int) -> None:
 
 @kernel
 def run(S: Any, W: Any) -> Any:
-    """Proceed until Python is needed; return the reason. Python calls again after handling it."""
+    """Process events until Python is needed; return the reason (DONE ... CALLS_FULL of `harness.sim.world`).
+
+    Python calls this function again after handling the reason.
+    """
     g = W.g[0]
     # Python may have changed anything.
     g.quiet = 0
@@ -436,10 +443,10 @@ def run(S: Any, W: Any) -> Any:
             g.quiet = 0
             rebuild_ring(W, g.now)
         if g.ring_n > 0:
-            # Process all heartbeats that come before anything else in one go.
+            # Process all heartbeats that come before the next event of another kind.
             until = min(min(t, g.feed_ms - 1), g.limit_ms)
             if until == t and (t == g.next_update_ms or min(t_heap, t_kill) == t):
-                until -= 1  # events of that very instant come first
+                until -= 1  # kills, events and updates at the same time come before heartbeats
             beat_ms = g.ring_base_ms + W.ring_ms[g.ring_at]
             moved = False
             while beat_ms <= until:
@@ -496,7 +503,7 @@ def run(S: Any, W: Any) -> Any:
             if not settled:
                 g.quiet = 0
             ops.update(S, t)
-            if g.update_noted_ms != t:  # it is repeated if preemption needs room
+            if g.update_noted_ms != t:  # the update is repeated if preemption returns NEED_ROOM
                 g.update_noted_ms = t
                 note(W, t, C_UPDATE, 0, 0, 0, 0, 0)
             if S.g[0].preemption == 1:

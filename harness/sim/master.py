@@ -1,12 +1,13 @@
-"""MapReduce's master at a heartbeat, compiled: RMContainerAllocator.heartbeat with the decisions of `.mapreduce`.
+"""The heartbeat of a MapReduce AM, compiled: it requests and preempts tasks by the rules of `harness.sim.mapreduce`.
 
-All maps are asked for at once, reduces as `schedule_reduces` says: they are pending, then scheduled (asked for), then
-they hold a container. While maps wait for containers, the AM decides at each heartbeat, because its headroom changes.
+Follows RMContainerAllocator.heartbeat. The AM requests all maps at once. A reduce is first pending, then scheduled
+(requested) by `schedule_reduces`, and then it holds a container. While maps wait for containers, the AM decides at each
+heartbeat, because its headroom changes.
 
-Differences from Hadoop's AM: an ask changes the scheduler's outstanding total by what the master decides, so it never
-overlaps with a grant that the AM has not heard of; a map that is attempted again after a failure is asked for at the
-priority of all maps. The progress of a reduce, by which preemption chooses, is 0 until it has started its work and
-equal for all reduces that have started.
+The simulated AM differs from Hadoop's in three points. It changes the scheduler's outstanding total by a difference, so
+that an ask never overlaps with a grant that the AM has not learnt of. It requests a failed map again at the priority of
+all maps. The progress of a reduce, by which preemption selects, is 0 until its work has started, and equal for all
+reduces that have started.
 """
 
 from __future__ import annotations
@@ -24,11 +25,10 @@ from harness.sim.world import NEVER
 
 @kernel
 def _total(S: Any, W: Any, j: int, s: int, count: int, limit: int, now: int) -> Any:
-    """Set the total of asked tasks of a stage, up to the job's limit on running tasks.
+    """Set the number of outstanding containers of a stage to `count`, within the job's limit on running tasks.
 
-    Return False if there is no room.
-
-    RMContainerAllocator.applyConcurrentTaskLimits: the limit does not concern jobs that have no more tasks.
+    Returns False if an array is too small. The limit does not apply to a stage with no more tasks than it allows.
+    Follows RMContainerAllocator.applyConcurrentTaskLimits.
     """
     st = W.stages[j, s]
     if limit > 0 and st.tasks > limit:
@@ -45,7 +45,10 @@ def _total(S: Any, W: Any, j: int, s: int, count: int, limit: int, now: int) -> 
 
 @kernel
 def _waited(W: Any, j: int, s: int, now: int, ms: int) -> Any:
-    """Return how many of a stage's waiting tasks have waited for longer than a time (getNumHangingRequests)."""
+    """Return how many of a stage's waiting tasks have waited for longer than `ms`; all of them if `ms` is not positive.
+
+    Follows getNumHangingRequests.
+    """
     st = W.stages[j, s]
     if ms <= 0:
         return waiting(st)
@@ -62,10 +65,10 @@ def _waited(W: Any, j: int, s: int, now: int, ms: int) -> Any:
 
 @kernel
 def _preempt(W: Any, j: int, s: int, count: int, now: int) -> Any:
-    """AssignedRequests.preemptReduce: kill reduces with the least progress first, then those assigned first.
+    """Kill `count` reduces: those with the least progress, and among these the ones that were assigned first.
 
-    The AM asks the node to kill them and counts them among its reduces until it hears that they have ended. If one is
-    chosen again in the meantime, no other reduce is killed instead.
+    The AM counts a reduce among its running ones until it learns that the reduce has ended. If a reduce is selected
+    again in the meantime, no other reduce is killed instead. Follows AssignedRequests.preemptReduce.
     """
     last = W.stages[j, s].run_head
     while last >= 0 and W.runs[last].st_next >= 0:
@@ -84,7 +87,7 @@ def _preempt(W: Any, j: int, s: int, count: int, now: int) -> Any:
 
 @kernel
 def beat(S: Any, W: Any, j: int, now: int) -> Any:
-    """Let the AM act on what it has heard."""
+    """Run one heartbeat of a job's MapReduce AM: update its asks and preempt reduces if maps cannot run."""
     g, job = W.g[0], W.jobs[j]
     m = W.stages[j, job.maps_at]
     # RMContainerAllocator forgets the request of an attempt that the task's other attempt has made unnecessary

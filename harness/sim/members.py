@@ -1,6 +1,6 @@
-"""Applications of a leaf that orders them by accumulated resources, as they arrive and end (tang-thesis section 5.5.1).
+"""Arrival and end of applications in a leaf that orders them by accumulated resources (tang-thesis section 5.5.1).
 
-The entitlement of each depends on the others, so all applications of a leaf are settled at each arrival and end.
+The entitlement of an application depends on the others, so each arrival and each end settles all of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _settle_others(S: Any, W: Any, j: int, now: int) -> Any:
 def joins(S: Any, W: Any, j: int, now: int) -> None:
     """Handle the arrival of a job's application.
 
-    With pseudo accumulated resources, it starts at the largest of the others (eq. 5.10).
+    With pseudo accumulated resources, the application starts at the largest value of the others (eq. 5.10).
     """
     job = W.jobs[j]
     highest = _settle_others(S, W, j, now)

@@ -1,8 +1,8 @@
-"""What nodes and AMs send to the scheduler, for all schedulers.
+"""The schedulers' reactions to messages of nodes and AMs, as far as they are common to all schedulers.
 
-Nodes that join and leave, heartbeats, asks, releases, what AMs fetch, the end of an attempt or an application.
-
-The package of each scheduler adds its reactions to changes of the cluster, and the allocation of a node's space.
+Covers nodes that join, leave and change their capacity; heartbeats; asks, releases and fetched containers; and the end
+of an attempt or an application. The package of each scheduler adds (`harness.sim.ops`) what a change of the cluster
+does to its queues, and the assignment of a node's free resources.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -34,7 +34,7 @@ from harness.sim.state import (
 
 @kernel
 def add_node(s: Any, ni: int, now: int) -> int:
-    """Register a node (or register it again, empty)."""
+    """Register a node without containers. Returns 0, NEED_ROOM, or IGNORED if the node is registered already."""
     g, node = s.g[0], s.n[ni]
     if node.alive == 1:
         return IGNORED
@@ -51,7 +51,10 @@ def add_node(s: Any, ni: int, now: int) -> int:
 
 @kernel
 def remove_node(s: Any, ni: int, now: int) -> int:
-    """Remove a lost node: its containers complete at once (LOST), its reservation is given up."""
+    """Remove a lost node: complete its containers (LOST) and drop its reservation.
+
+    Returns 0, NEED_ROOM, or IGNORED if the node is not registered.
+    """
     g, node = s.g[0], s.n[ni]
     if node.alive == 0:
         return IGNORED
@@ -77,7 +80,10 @@ def remove_node(s: Any, ni: int, now: int) -> int:
 
 @kernel
 def _update_resource(s: Any, ni: int, mb: int, vcores: int, now: int) -> None:
-    """AbstractYarnScheduler.updateNodeResource; the node gets a new place in Hadoop's hash table of nodes."""
+    """Change a node's capacity, and with it its position in Hadoop's hash table of nodes.
+
+    Follows AbstractYarnScheduler.updateNodeResource.
+    """
     g, node = s.g[0], s.n[ni]
     more_mb, more_vcores = mb - node.total_mb, vcores - node.total_vcores
     if more_mb != 0 or more_vcores != 0:
@@ -94,11 +100,11 @@ def _update_resource(s: Any, ni: int, mb: int, vcores: int, now: int) -> None:
 
 @kernel
 def resize_node(s: Any, ni: int, mb: int, vcores: int, now: int) -> int:
-    """Change a node's resources and end its decommissioning.
+    """Change a node's capacity (MB, vcores) and end its decommissioning. Returns 0, NEED_ROOM, or IGNORED.
 
-    RMNodeImpl.RecommissionNodeTransition has an overcommit time-out of 0: containers beyond the resources of a node
-    that was being decommissioned are killed, now and at each later heartbeat. For other nodes there is no time-out, and
-    nothing is killed.
+    If the node was being decommissioned, containers that exceed its new capacity are killed now and at each later
+    heartbeat, because RMNodeImpl.RecommissionNodeTransition sets an overcommit timeout of 0. On other nodes nothing is
+    killed.
     """
     g, node = s.g[0], s.n[ni]
     if node.alive == 0:
@@ -117,7 +123,7 @@ def resize_node(s: Any, ni: int, mb: int, vcores: int, now: int) -> int:
 
 @kernel
 def drain_node(s: Any, ni: int) -> int:
-    """Begin graceful decommissioning: from its next heartbeat on, the node's total is the sum of its containers."""
+    """Begin graceful decommissioning: from the next heartbeat on, the node's capacity is the sum of its containers."""
     node = s.n[ni]
     if node.alive == 0 or node.draining == 1:
         return IGNORED
@@ -127,10 +133,11 @@ def drain_node(s: Any, ni: int) -> int:
 
 @kernel
 def _kill_overcommitted(s: Any, ni: int, mark: int, before: int, now: int) -> None:
-    """AbstractYarnScheduler.signalContainersIfOvercommitted: kill the newest first and running AMs last.
+    """Kill containers that exceed a node's capacity: the newest first, and running AMs last.
 
-    Containers with a serial number above ``mark`` were assigned by this heartbeat (log records from ``before`` on): no
-    AM has fetched them, so their requests are restored in the scheduler and no AM hears of them.
+    Containers with a serial number above ``mark`` were assigned by this heartbeat (log records from ``before`` on). No
+    AM has fetched them, so their requests are restored in the scheduler and no AM learns of them. Follows
+    AbstractYarnScheduler.signalContainersIfOvercommitted.
     """
     g, node = s.g[0], s.n[ni]
     n = by_hash(s, node.c_head, False, node.map_cap, s.work, 0)
@@ -172,11 +179,11 @@ def _kill_overcommitted(s: Any, ni: int, mark: int, before: int, now: int) -> No
 
 @kernel
 def _heartbeat_room(s: Any, ni: int) -> bool:
-    """Return whether every pool and the log have free slots for everything that one heartbeat can do.
+    """Return whether all pools and the log have enough free slots for one heartbeat.
 
-    The number of containers that it assigns is bounded by the number of rounds, by the outstanding asks and by the
-    node's free space divided by the smallest ask. The configured minimum allocation is no bound: it may be 0, and asks
-    are clamped to a queue's or a node's largest container, which may be smaller.
+    The number of containers that a heartbeat assigns is bounded by the number of rounds, by the outstanding asks, and
+    by the node's free resources divided by the smallest ask. The configured minimum allocation is no such bound: it may
+    be 0, and the maximum allocation of a queue or a node, to which asks are clamped, may be smaller.
     """
     g, node = s.g[0], s.n[ni]
     most = ops.most_rounds(s, ni)
@@ -201,9 +208,10 @@ def _heartbeat_room(s: Any, ni: int) -> bool:
 
 @kernel
 def heartbeat(s: Any, ni: int, now: int) -> int:
-    """Process a node's heartbeat: it reports launched and completed containers, then its space is allocated.
+    """Process a node's heartbeat: handle launched and completed containers, then assign its free resources.
 
-    Returns the number of this heartbeat, NEED_ROOM, or IGNORED for a node that is not registered.
+    Returns the result of the scheduler's `attempt_scheduling` (number of containers assigned, or for the Capacity
+    Scheduler of rounds), NEED_ROOM, or IGNORED for a node that is not registered.
     """
     g, node = s.g[0], s.n[ni]
     if node.alive == 0:
@@ -252,9 +260,21 @@ def heartbeat(s: Any, ni: int, now: int) -> int:
 
 @kernel
 def ask(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> int:
-    """Set the outstanding containers of this size under (priority, alloc_id) to `count`; 0 cancels the ask.
+    """Set the number of outstanding containers of an application under the key (priority, alloc_id).
 
-    `alloc_id` is -1 where AMs give none. Returns INVALID_ASK where the queue's maximum is 0 in a requested resource.
+    Parameters
+    ----------
+    alloc_id
+        Allocation ID; -1 if the AM gives none.
+    count
+        Number of containers; 0 cancels the ask.
+    mb, vcores
+        Resources of each container before normalisation, MB and vcores.
+
+    Returns
+    -------
+    int
+        0, NEED_ROOM, IGNORED, or INVALID_ASK if the queue's maximum is 0 for a requested resource.
     """
     x = s.a[i]
     if x.alive == 0:
@@ -271,7 +291,10 @@ def ask(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcore
 
 @kernel
 def release(s: Any, c: int, now: int) -> int:
-    """Release a container of an AM: usage falls at once, the node's space as `node_release` says."""
+    """Release a container at its AM's request. Returns 0, NEED_ROOM, or IGNORED if the AM does not hold it.
+
+    Usage falls at once; `node_release` determines when the node's resources become free.
+    """
     x = s.c[c]
     if x.alive == 0 or x.live == 0 or x.acquired == 0:
         return IGNORED
@@ -285,7 +308,7 @@ def release(s: Any, c: int, now: int) -> int:
 
 @kernel
 def pull(s: Any, i: int) -> None:
-    """Let the AM fetch its granted containers (needed only if `manual_acquire` is 1)."""
+    """Let an AM fetch its granted containers. This call is necessary only if ``G.manual_acquire`` is 1."""
     c = s.a[i].live_head
     while c >= 0:
         x = s.c[c]
@@ -300,7 +323,7 @@ def pull(s: Any, i: int) -> None:
 
 @kernel
 def _end_room(s: Any, i: int) -> bool:
-    """Return whether there is room for everything that the end of an attempt, and a new one, can do."""
+    """Return whether all arrays have enough free slots for the end of an attempt and the start of a new one."""
     g, x = s.g[0], s.a[i]
     room = g.n_log + x.n_live + x.n_reserved + ops.end_records(s, i) + 8 <= len(s.log)
     return room and g.n_free_r >= x.n_live + 1 and g.n_free_app >= 1 and len(s.work) > x.n_live + 1
@@ -308,7 +331,7 @@ def _end_room(s: Any, i: int) -> bool:
 
 @kernel
 def _end_attempt(s: Any, i: int, now: int) -> None:
-    """End an attempt: drop its containers and asks, then the attempt; other applications may run in its place."""
+    """End an attempt with its containers and asks, and start waiting applications that may now run."""
     end_attempt(s, i, APP_END, now)
     ops.remove_attempt(s, i, now)
     x = s.a[i]
@@ -318,7 +341,7 @@ def _end_attempt(s: Any, i: int, now: int) -> None:
 
 @kernel
 def end_app(s: Any, i: int, now: int) -> int:
-    """End the application and kill what still runs (APP_END)."""
+    """End an application and kill its live containers (APP_END). Returns 0, NEED_ROOM or IGNORED."""
     if s.a[i].alive == 0:
         return IGNORED
     if not _end_room(s, i):
@@ -330,9 +353,10 @@ def end_app(s: Any, i: int, now: int) -> int:
 
 @kernel
 def restart_app(s: Any, i: int, am_mb: int, am_vcores: int, now: int) -> int:
-    """Restart a failed application: as `end_app`, then a new attempt in the same slot.
+    """Restart a failed application: end its attempt as `end_app` does, then start a new attempt in the same slot.
 
-    Asks are gone, `n` goes on counting.
+    The new attempt has no asks besides the one for its AM. The counter `n` of containers continues. Returns 0,
+    NEED_ROOM or IGNORED.
     """
     if s.a[i].alive == 0:
         return IGNORED

@@ -2,9 +2,9 @@
 
 tests/ledger/quantum.py has the same rules in plain Python; tests compare both. A running task counts as if it would run
 for its application's quantum (tang-thesis eq. 5.15, section 5.5.2.1): it adds demand x max(Q - elapsed, 0) to the plain
-integral. Each job keeps this as two sums over its tasks younger than Q, so that a key needs only the time. The sums are
-recomputed when a container of the job starts or ends, when its quantum changes, and when a task has run for a quantum.
-AMs are counted as they run, because their duration is unknown until the application ends.
+integral. Each job stores two sums over its tasks younger than Q, from which this amount follows for any time. The sums
+are recomputed when a container of the job starts or ends, when its quantum changes, and when a task has run for a
+quantum. AMs have no assumed execution time, because their duration is unknown until the application ends.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ from harness.sim.world import J_RUNNING, NEVER
 
 @kernel
 def begin(S: Any, W: Any, j: int) -> None:
-    """Set the quanta of a new application from the root down its path; a new element copies the value above it."""
+    """Set the quantum of a new application. Queues on its path without a quantum inherit it from the nearest ancestor.
+
+    Without such an ancestor, the quantum is the initial quantum of the settings.
+    """
     leaf = W.jobs[j].queue
     if S.x[leaf].q_ms < 0.0:
         value = S.xg[0].q0_ms
@@ -46,9 +49,10 @@ def begin(S: Any, W: Any, j: int) -> None:
 
 @kernel
 def learn(S: Any, W: Any, j: int, took_ms: int) -> None:
-    """Update the quanta after a task has ended.
+    """Update the quanta after a task of a job has ended; it held its container for `took_ms`.
 
-    The application's quantum is the mean of its tasks', the leaf's that of its applications', and so on up to the root.
+    The application's quantum is the mean over its ended tasks, the leaf's quantum the mean over its applications, and a
+    parent's quantum the mean over its children.
     """
     if S.xg[0].adaptive == 0:
         return
@@ -63,7 +67,7 @@ def learn(S: Any, W: Any, j: int, took_ms: int) -> None:
 
 @kernel
 def leave(S: Any, W: Any, j: int) -> None:
-    """Remove an application that has ended from the mean of its leaf, if that covers unfinished applications only."""
+    """Remove an ended application from its leaf's mean, unless the mean also covers ended applications."""
     if S.xg[0].adaptive == 0 or S.xg[0].q_ended == 1:
         return
     x = S.x[W.jobs[j].queue]
@@ -113,7 +117,7 @@ def _count(S: Any, W: Any, j: int, first: int, now: int) -> None:
 
 @kernel
 def assume(S: Any, W: Any, j: int, now: int) -> None:
-    """Recompute the job's sums, and its leaf's."""
+    """Recompute the sums of assumed execution times of a job and of its leaf."""
     job, x = W.jobs[j], S.x[W.jobs[j].queue]
     x.ahead_a -= job.ahead_a
     x.ahead_b -= job.ahead_b
@@ -136,7 +140,7 @@ def assume(S: Any, W: Any, j: int, now: int) -> None:
 
 @kernel
 def cross(S: Any, W: Any, now: int) -> None:
-    """Count tasks that have run for a quantum by now as they run from here on; also after a round has begun."""
+    """Recompute the sums of jobs with a task that has run for a quantum by `now`; also used after a round begins."""
     soonest = NEVER
     W.g[0].cross_ms = NEVER
     for j in range(len(W.jobs)):

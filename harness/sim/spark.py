@@ -1,6 +1,7 @@
-"""Spark applications, compiled: tasks inside executors, which are held to the end or follow the tasks.
+"""Spark applications, compiled: tasks inside executors.
 
-The driver hears of its tasks at once; its requests to the scheduler are in harness.sim.apps, like other AMs'.
+Executors are held to the end of the application, or dynamic allocation adds and removes them. The driver learns of its
+tasks' ends at once. Its requests to the scheduler are in harness.sim.apps, like those of other AMs.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from harness.sim.longterm_kernels import task_ended
 from harness.sim.tasks import FAILED, FAILS, FINISHED, SUCCEEDS, log_attempt, put_redo, seal, take_redo, work_ms
 from harness.sim.world import NEVER
 
-#: More tasks than an executor has slots.
+#: No limit on the number of tasks that `_fill_executor` starts.
 _ALL = 1 << 30
 
 _into_executor, _out_of_executor = stacked("inner", "prev", "next")
@@ -24,7 +25,7 @@ _take_slot, _free_slot = pool("inner_free", "next", "inner_left", kept="gen")
 
 @kernel
 def _fill_executor(W: Any, j: int, c: int, most: int, now: int) -> Any:
-    """Start at most this many tasks of open stages in an executor's idle slots; return how many."""
+    """Start at most `most` tasks of open stages in an executor's idle slots; return how many were started."""
     g, job, run = W.g[0], W.jobs[j], W.runs[c]
     s = 0
     started = 0
@@ -63,7 +64,10 @@ def _fill_executor(W: Any, j: int, c: int, most: int, now: int) -> Any:
 
 @kernel
 def _spread(W: Any, j: int, now: int) -> Any:
-    """Give tasks to executors in turn, one at a time, from any executor on (``TaskSchedulerImpl.resourceOffers``)."""
+    """Give tasks to executors in turn, one at a time, beginning with a pseudorandom executor.
+
+    Follows ``TaskSchedulerImpl.resourceOffers``, which shuffles the executors.
+    """
     count = 0
     c = W.jobs[j].ex_head
     while c >= 0:
@@ -102,7 +106,7 @@ def fill_executors(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def enough_executors(W: Any, j: int, now: int) -> Any:
-    """Return whether a driver may begin: enough executors take tasks, or it has waited for long enough."""
+    """Return whether a driver may begin: enough executors take tasks, or its waiting time (``ex_wait_ms``) is over."""
     job = W.jobs[j]
     if now >= job.am0_ms + job.ex_wait_ms:
         return True
@@ -117,7 +121,7 @@ def enough_executors(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def executor_up(W: Any, c: int, use: int, now: int) -> Any:
-    """Let an executor begin to take tasks (if it still lives)."""
+    """Let an executor begin to take tasks, if it is still live (`use`: the expected ``gen`` of its slot)."""
     run = W.runs[c]
     if run.gen != use or run.live == 0:
         return
@@ -141,7 +145,7 @@ def executor_up(W: Any, c: int, use: int, now: int) -> Any:
 
 @kernel
 def _looked_at(W: Any, j: int, c: int, now: int) -> Any:
-    """Update dynamic allocation after a task in an executor has ended and its successors there have begun."""
+    """Update dynamic allocation after a task in an executor has ended and the next tasks have started."""
     if W.runs[c].idle == W.jobs[j].ex_slots:
         idle_from(W, j, c, now)
     backlog(W, j, now)
@@ -150,7 +154,7 @@ def _looked_at(W: Any, j: int, c: int, now: int) -> Any:
 
 @kernel
 def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
-    """End a task inside an executor; a task whose executor is gone only frees its slot."""
+    """End a task inside an executor; if the executor has ended before, only free the task's slot."""
     g, task = W.g[0], W.inner[t]
     dead, c = task.dead, task.run
     if dead == 0:

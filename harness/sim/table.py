@@ -1,4 +1,4 @@
-"""Data kept during a simulated run: ended jobs, samples, the task log, as arrays that are collected in blocks."""
+"""Tables of a run's ended jobs, samples and task attempts, collected in blocks while the simulation runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ROOM_BYTES = 2_000_000
 
 
 class JobTable:
-    """One row per job, in the order in which jobs were read."""
+    """Table of jobs with one row per job, in the order in which the jobs were read."""
 
     def __init__(self) -> None:
         self.ids: list[str] = []
@@ -58,11 +58,11 @@ class JobTable:
         return block
 
     def forget(self) -> None:
-        """Drop the records that were taken, for callers that keep them themselves."""
+        """Drop the records that `take` has returned, for callers that store them themselves."""
         self._ended.clear()
 
     def columns(self, world: W) -> dict[str, Any]:
-        """Return the whole table; rows of unfinished jobs have their values so far."""
+        """Return the columns of the table by name; unfinished jobs have their values so far."""
         n = len(self.ids)
         times = {name: np.full(n, math.nan) for name in ("submitted_s", "started_s", "finished_s", "task_s")}
         sums = {name: np.zeros(n) for name in ("memory_mb_s", "vcore_s")}
@@ -106,8 +106,20 @@ class JobTable:
 class SampleLog:
     """Samples of the queues over time.
 
-    ``order``: the scheduler's queue indices in the tree's order; ``quanta``: whether there are quanta; ``uneven``:
-    whether shares level by level differ from shares by the leaves' own weights.
+    Parameters
+    ----------
+    tree
+        The queues.
+    order
+        The scheduler's slots of the queues, in the tree's order.
+    share
+        Each queue's S_i / R, by path.
+    scale
+        Factor that converts the simulator's integrals to the unit of the result.
+    quanta
+        Whether tasks have assumed execution times.
+    uneven
+        Whether shares computed level by level differ from shares by the leaves' own weights.
     """
 
     def __init__(
@@ -122,18 +134,18 @@ class SampleLog:
     ) -> None:
         self._quanta, self._uneven = quanta, uneven
         self._tree, self._order, self._share, self._scale = tree, np.array(order), share, scale
-        #: Rows of (times, integers, reals, weights), with queues in the scheduler's order; integers as 32 bits where
-        #: they fit, and the first `_kept` of the reals.
+        #: Blocks of (times, integers, reals, weights), with the queues in the scheduler's order. Integers have 32 bits
+        #: if the values allow it; of the reals, only the first `_kept` columns are stored.
         self._blocks: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]] = []
         self._kept = F_QUANTUM + 1 if quanta else F_DUE_FLAT + 1 if uneven else F_DUE + 1
 
     @staticmethod
     def rows(queues: int) -> int:
-        """Return how many samples the world holds, chosen so that they stay in the caches."""
+        """Return the number of samples that the world holds at a time; it is chosen so that they fit in the caches."""
         return min(max(_ROOM_BYTES // (96 * queues), 16), 512)
 
     def take(self, world: W) -> None:
-        """Move the samples out of the world in compact form, because touching new memory costs the most."""
+        """Move the samples out of the world, in compact form because access to new memory costs the most."""
         n = int(world.g["sample_n"][0])
         if n:
             ints = world.samp_i[:n]
@@ -183,7 +195,7 @@ class SampleLog:
 
 
 class TaskLog:
-    """One row per attempt (only with ``record_tasks``)."""
+    """Table of task attempts with one row per attempt (only with ``record_tasks``)."""
 
     def __init__(self) -> None:
         self._blocks: list[np.ndarray] = []
@@ -195,7 +207,7 @@ class TaskLog:
         world.g["task_n"] = 0
 
     def columns(self) -> dict[str, Any]:
-        """Return the whole log."""
+        """Return the columns of the table by name; times are in ms of virtual time."""
         log = np.concatenate(self._blocks) if self._blocks else np.zeros(0, TASKLOG)
         named = {"job": log["row"]}
         for name in ("stage", "task", "attempt", "node", "granted_ms", "start_ms", "end_ms", "outcome"):
@@ -204,7 +216,20 @@ class TaskLog:
 
 
 def mean_between_ends(tree: QueueTree, order: Sequence[int], x: Any) -> dict[str, float]:
-    """Return the mean seconds between two container ends below each queue (NaN: fewer than two); `x`: S.x."""
+    """Return the mean time between two container ends below each queue, by path.
+
+    Parameters
+    ----------
+    tree, order
+        The queues, and the scheduler's slots of these queues.
+    x
+        The scheduler's long-term values (``S.x``).
+
+    Returns
+    -------
+    dict of str to float
+        Seconds; NaN if fewer than two containers have ended.
+    """
     found: dict[str, tuple[int, int, int]] = {}
     for leaf, i in zip(tree, order, strict=True):
         if not leaf.leaf or int(x["ends"][i]) == 0:
@@ -225,7 +250,17 @@ def mean_between_ends(tree: QueueTree, order: Sequence[int], x: Any) -> dict[str
 def longest_waits(
     tree: QueueTree, order: Sequence[int], x: Any, now_ms: int
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return each leaf's longest time with pending containers and no grant, and when it ended, seconds; `x`: S.x."""
+    """Return each leaf's longest time with outstanding containers and no grant, and when it ended, seconds.
+
+    Parameters
+    ----------
+    tree, order
+        The queues, and the scheduler's slots of these queues.
+    x
+        The scheduler's long-term values (``S.x``).
+    now_ms
+        The present time, ms; a wait that still lasts counts up to it.
+    """
     waits, ends = {}, {}
     for queue, index in zip(tree, order, strict=True):
         if not queue.leaf:

@@ -1,6 +1,6 @@
-"""Attempts of tasks, compiled: their lists, the next one, how long each works, and what an AM knows.
+"""Task attempts, compiled: their lists, the choice of the next one, their durations, and what an AM knows of them.
 
-Nothing here calls the scheduler; harness.sim.apps and harness.sim.spark use these functions.
+These functions do not call the scheduler. harness.sim.apps and harness.sim.spark use them.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from harness.sim.kernel import kernel
 from harness.sim.lists import pool, stacked
 from harness.sim.world import NEVER
 
-#: How an attempt in a container ended, in the task log.
+#: How an attempt ended (TASKLOG.outcome).
 FINISHED, FAILED, KILLED = 0, 1, 2
 
-#: How an attempt will end by itself (RUN.will_fail, INNER.will_fail). A recorded attempt that did not succeed is
-#: repeated however often this happens, and does not count towards the job's attempt limit.
+#: How an attempt will end by itself (RUN.will_fail, INNER.will_fail). IS_REPEATED is a recorded attempt that did not
+#: succeed: the task is repeated however often this happens, and the job's attempt limit does not apply.
 SUCCEEDS, FAILS, IS_REPEATED = 0, 1, 2
 
-#: Of a speculative pair (RUN.twin): the copy was asked for and has no container yet; this attempt lost the race.
+#: Values of RUN.twin: a speculative copy of this attempt was requested and has no container yet; the other attempt of
+#: the speculative pair has ended first.
 COPY_ASKED, BEATEN = -2, -3
 
-#: Of a reduce (RUN.twin): its AM has had it killed, to make room for maps.
+#: Value of RUN.twin for a reduce: its AM is having it killed to make room for maps.
 PREEMPTED = -4
 
 
 # --- lists ---
 
-#: Lists of a stage's live containers, and of a Spark job's executors.
+#: Lists of a stage's live containers and of a Spark job's executors; pool of ``redo``.
 _into_stage, _out_of_stage = stacked("run_head", "st_prev", "st_next")
 into_executors, out_of_executors = stacked("ex_head", "st_prev", "st_next")
 _take_slot, _free_slot = pool("redo_free", "next", "redo_left", kept=None)
@@ -51,14 +52,14 @@ _take_slot, _free_slot = pool("redo_free", "next", "redo_left", kept=None)
 
 @kernel
 def into_stage(W: Any, c: int, j: int, s: int) -> Any:
-    """Add a container to a stage's running tasks."""
+    """Add a container to a stage's list of live containers."""
     _into_stage(W.runs, W.stages[j, s], c)
     W.stages[j, s].running += 1
 
 
 @kernel
 def out_of_stage(W: Any, c: int, j: int, s: int) -> Any:
-    """Remove a container from a stage's running tasks."""
+    """Remove a container from a stage's list of live containers."""
     _out_of_stage(W.runs, W.stages[j, s], c)
     W.stages[j, s].running -= 1
 
@@ -71,7 +72,10 @@ def inner_used(W: Any) -> Any:
 
 @kernel
 def put_redo(W: Any, j: int, s: int, task: int, attempt: int, fails: int, copy_of: int) -> Any:
-    """Queue a task of a stage for another attempt."""
+    """Append a task to its stage's list of attempts to request again.
+
+    ``fails``: number of earlier attempts that failed; ``copy_of``: the container that the attempt duplicates, or -1.
+    """
     r = _take_slot(W.redo, W.g[0])
     W.redo[r].task = task
     W.redo[r].attempt = attempt
@@ -91,7 +95,7 @@ def put_redo(W: Any, j: int, s: int, task: int, attempt: int, fails: int, copy_o
 
 @kernel
 def take_redo(W: Any, j: int, s: int) -> Any:
-    """Unlink and free the first entry; return its slot, whose contents stay readable until the next `_put_redo`."""
+    """Remove and free the first entry of a stage's list; return its slot, readable until the next `put_redo`."""
     st = W.stages[j, s]
     r = st.redo_head
     st.redo_head = W.redo[r].next
@@ -147,7 +151,7 @@ def drop_redo(W: Any, j: int) -> Any:
 
 @kernel
 def am_hears(W: Any, j: int, now: int) -> Any:
-    """Return when the response to the AM's first heartbeat at or after `now` takes effect."""
+    """Return the time of the AM's first heartbeat at or after `now`, ms."""
     first = W.jobs[j].am0_ms
     if now <= first:
         return first
@@ -157,7 +161,7 @@ def am_hears(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def wake(W: Any, j: int, now: int) -> Any:
-    """Schedule the AM's reaction to what the scheduler knows at `now`."""
+    """Schedule the AM's reaction (E_ACT) to its first response at or after `now`, unless it is scheduled already."""
     job = W.jobs[j]
     if job.am_ms == NEVER:
         return
@@ -172,7 +176,7 @@ def wake(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def work_ms(W: Any, j: int, s: int, task: int, attempt: int, failed: int, node: int) -> Any:
-    """Return (how long an attempt works on a node, how it ends).
+    """Return how long an attempt works on a node, ms, and how it ends (SUCCEEDS, FAILS or IS_REPEATED).
 
     ``failed``: number of earlier failed attempts of the task.
     """
@@ -181,7 +185,7 @@ def work_ms(W: Any, j: int, s: int, task: int, attempt: int, failed: int, node: 
     if st.kind == LISTED:
         ms = W.values[st.first_value + task] * 1000.0
     elif st.kind == ATTEMPTS:
-        # A lost or preempted attempt is repeated with the same draw: only attempts that ended by themselves count.
+        # Only attempts that ended by themselves advance in the recorded list; a lost or preempted attempt is repeated.
         at = int(W.values[st.first_value + task]) + failed
         last = int(W.values[st.first_value + task + 1]) - 1
         if at < last:
@@ -200,7 +204,7 @@ def work_ms(W: Any, j: int, s: int, task: int, attempt: int, failed: int, node: 
 
 @kernel
 def ends_at(W: Any, c: int, at: int) -> Any:
-    """Set the time at which the container's process will exit."""
+    """Set the time (ms) at which the container's process will exit; schedule the heartbeat that reports it, if any."""
     set_end(W, c, at)
     if W.g[0].end_hb_ms >= 0:
         push(W, at + W.g[0].end_hb_ms, E_BEAT, 0, W.runs[c].node)
@@ -208,7 +212,7 @@ def ends_at(W: Any, c: int, at: int) -> Any:
 
 @kernel
 def next_attempt(W: Any, c: int, j: int, s: int) -> Any:
-    """Give container `c` a task of the stage; return False if none is left for it."""
+    """Give container `c` the next attempt of its stage; return False if none is left."""
     st, run = W.stages[j, s], W.runs[c]
     while st.redo_n > 0 and (st.redo_asked > 0 or st.next_task >= st.tasks):
         r = take_redo(W, j, s)
@@ -235,7 +239,7 @@ def next_attempt(W: Any, c: int, j: int, s: int) -> Any:
 def log_attempt(
     W: Any, row: int, stage: int, task: int, attempt: int, node: int, granted: int, start: int, end: int, outcome: int
 ) -> Any:
-    """Append an attempt to the log of tasks; times in ms."""
+    """Append an attempt to the task log; times are in ms."""
     g = W.g[0]
     if g.task_n >= len(W.tasklog):
         raise InternalError("the simulator's engine has no free record left in its log of tasks")
@@ -263,7 +267,7 @@ def waiting(st: Any) -> Any:
 
 @kernel
 def feeds_early(W: Any, j: int, s: int) -> Any:
-    """Return whether a stage that depends on `s` may ask for tasks before `s` has ended."""
+    """Return whether some stage that depends on `s` requests tasks before `s` has ended (slow start below 1)."""
     for f in range(W.jobs[j].stages):
         st = W.stages[j, f]
         if (W.stages[j, s].feeds >> f) & 1 and st.slow_start < 1.0 and st.asked < st.tasks:
@@ -282,7 +286,7 @@ def known_done(W: Any, j: int, s: int, now: int) -> Any:
 
 @kernel
 def open_stage(W: Any, j: int, s: int, now: int) -> Any:
-    """Open a stage after everything that it depends on has ended: its tasks may end."""
+    """Open a stage whose dependencies have ended; its running tasks may end from now on."""
     W.stages[j, s].open = 1
     c = W.stages[j, s].run_head
     while c >= 0:
@@ -293,7 +297,7 @@ def open_stage(W: Any, j: int, s: int, now: int) -> Any:
 
 @kernel
 def _waits_for_driver(W: Any, j: int, s: int, now: int) -> Any:
-    """Return whether a Spark driver has yet to submit a stage whose predecessors have ended."""
+    """Return whether a Spark driver still delays the submission of a stage whose dependencies have ended."""
     st = W.stages[j, s]
     if st.delay_ms > 0 and st.ready_ms == 0:
         st.ready_ms = now + st.delay_ms
@@ -303,7 +307,7 @@ def _waits_for_driver(W: Any, j: int, s: int, now: int) -> Any:
 
 @kernel
 def seal(W: Any, j: int, now: int) -> Any:
-    """Mark the stages that the AM knows to be done, and open the stages that waited for them."""
+    """Seal the stages that the AM knows to have ended, and open the stages that depend on them."""
     job = W.jobs[j]
     again = True
     while again:
@@ -334,7 +338,7 @@ def seal(W: Any, j: int, now: int) -> Any:
 
 @kernel
 def may_ask(W: Any, j: int, s: int, now: int) -> Any:
-    """Return how many of a stage's tasks may have been asked for so far; -1: none, and no repeated attempts either."""
+    """Return how many of a stage's tasks may be requested in total; -1: nothing, not even repeated attempts."""
     st = W.stages[j, s]
     if st.open == 1:
         return st.tasks

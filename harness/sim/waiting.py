@@ -1,4 +1,4 @@
-"""Applications beyond a limit on running ones, in any scheduler: whether one may run, and the waiting lists.
+"""Applications that a limit on running applications blocks, for all schedulers: the limits and the waiting lists.
 
 Follows MaxRunningAppsEnforcer.canAppBeRunnable and CSMaxRunningAppsEnforcer.checkRunnabilityWithUpdate of Hadoop 3.4.2.
 """
@@ -21,7 +21,7 @@ _into_users, _out_of_users = linked("nr_head", "nr_tail", "user_prev", "user_nex
 
 @kernel
 def can_run(s: Any, leaf: int, user: int) -> bool:
-    """Return whether the user and all queues are below their limits on running applications."""
+    """Return whether the user, the leaf and its ancestors are below their limits on running applications."""
     if s.u[user].n_run >= s.u[user].max_apps:
         return False
     p = leaf
