@@ -14,7 +14,21 @@ from harness.sim.state import NEED_ROOM
 
 @kernel
 def ask(S: Any, W: Any, j: int, priority: int, count: int, mb: int, vc: int, now: int) -> Any:
-    """Set the outstanding total of a priority; return False if nothing changed (no room, or the job is impossible)."""
+    """Set the outstanding number of a job's containers at a priority; return whether the scheduler accepted the ask.
+
+    Parameters
+    ----------
+    count
+        The new number of outstanding containers.
+    mb, vc
+        Memory (MiB) and vcores of each.
+
+    Returns
+    -------
+    bool
+        False if an array is too small (the call is repeated later), or if the job has failed; a job whose ask the
+        scheduler refuses fails.
+    """
     g, job = W.g[0], W.jobs[j]
     if job.failed == 1:
         return False

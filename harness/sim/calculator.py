@@ -1,4 +1,4 @@
-"""Hadoop's DominantResourceCalculator for two resources, with which both schedulers compare."""
+"""Hadoop's DominantResourceCalculator for two resources, for the Fair and the Capacity Scheduler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _share(x: int, total: int) -> float:
 
 @kernel
 def dominant_compare(total_mb: int, total_vcores: int, mb: int, vcores: int, to_mb: int, to_vcores: int) -> int:
-    """DominantResourceCalculator.compare within a cluster of the given size: returns 1, 0 or -1."""
+    """Compare two resources by their shares of a cluster: return 1, 0 or -1 (DominantResourceCalculator.compare)."""
     if mb == to_mb and vcores == to_vcores:
         return 0
     if total_mb == 0 and total_vcores == 0:
@@ -34,7 +34,7 @@ def dominant_compare(total_mb: int, total_vcores: int, mb: int, vcores: int, to_
 
 @kernel
 def top_share(mb: int, vcores: int, total_mb: int, total_vcores: int) -> float:
-    """Return the dominant share within a cluster of the given size."""
+    """Return the dominant share of resources in a cluster of the given size; a total of 0 is ignored."""
     top = 0.0
     if total_mb != 0:
         top = max(top, mb / total_mb)

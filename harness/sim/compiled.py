@@ -45,11 +45,12 @@ def compiling_words() -> str:
 
 
 def announce_compiling(schedulers: Iterable[str] = ("fair",)) -> None:
-    """Tell the user when compilation of the simulator begins, continues and ends; nothing if it is compiled.
+    """Tell the user when compilation of the simulator begins, continues and ends; do nothing if it is compiled.
 
     Parameters
     ----------
-    schedulers : the schedulers on which the command will simulate.
+    schedulers
+        Names of the schedulers on which the command will simulate.
     """
     missing = [scheduler for scheduler in schedulers if not is_compiled(scheduler)]
     if not missing or not _compiles() or not somebody_listens():
@@ -83,10 +84,10 @@ def _compiles() -> bool:
 
 
 def kernels_of(scheduler: str, which: int) -> tuple[CompiledKernel, ...]:
-    """Return the kernels that a run on a scheduler calls: two halves that share little (0, 1), and the rest (2).
+    """Return the kernels of one part of what a run on a scheduler calls.
 
-    The rest needs kernels of both halves. Each kernel is stored on disk as soon as it is compiled, so one half can load
-    what the other half has finished.
+    Parts 0 and 1 are halves that have little in common; part 2 is the rest, which needs kernels of both halves. Each
+    kernel is stored on disk as soon as it is compiled, so one half can load what the other half has finished.
     """
     from harness.sim import apps, events, loop, nodes
     from harness.sim.interfaces import CompiledKernel, simulated
@@ -112,7 +113,7 @@ def kernels_of(scheduler: str, which: int) -> tuple[CompiledKernel, ...]:
 
 
 def compile_part(scheduler: str, which: int) -> None:
-    """Compile one part of what a run on a scheduler needs (0 and 1: the halves; 2: what needs both)."""
+    """Compile one part (0, 1 or 2) of what a run on a scheduler needs (`kernels_of`)."""
     from numba.core import types
 
     from harness.sim.interfaces import simulated

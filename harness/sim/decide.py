@@ -1,8 +1,8 @@
 """Decision scripts: a sequence of events of nodes and applications, and the scheduler's decisions after each of them.
 
 A script and its answer have the format of tests/oracle, which drives Hadoop's own classes with the same script. Only
-the oracle's base events exist here: events that the oracle can generate itself (durations, ends) must be written out.
-Events of a single scheduler are in its package (`harness.sim.fair.decide` and the others).
+the oracle's base events exist here: ends that the oracle can derive from durations must be explicit events. Events of a
+single scheduler are in its package (`harness.sim.fair.decide` and the others).
 """
 
 from __future__ import annotations
@@ -100,13 +100,13 @@ class Decider(ABC):
         self.apps: dict[str, App] = {}
         self.by_id: dict[int, str] = {}
         self.containers: dict[tuple[int, int], tuple[int, int]] = {}  # (app id, n) -> slot, serial
-        self.reserved: dict[int, dict[str, Any]] = {}  # node -> its reservation at the last look
+        self.reserved: dict[int, dict[str, Any]] = {}  # node -> its reservation after the last event
         self.now = 0
         self.n_events = 0
 
     @abstractmethod
     def _scheduler(self, options: dict[str, Any], driven: DriverOptions) -> Any:
-        """Make the scheduler of the script."""
+        """Create the script's scheduler."""
 
     # ---- reading the script
 
@@ -158,7 +158,7 @@ class Decider(ABC):
         return {}
 
     def _call(self, kernel: Callable[..., int], *args: Any) -> int:
-        """Call a kernel; make room and repeat the call as long as it returns NEED_ROOM."""
+        """Call a kernel; enlarge the arrays and repeat the call as long as it returns NEED_ROOM."""
         while True:
             answer = kernel(self.sched.S, *args)
             if answer != st.NEED_ROOM:
@@ -187,7 +187,7 @@ class Decider(ABC):
         self.out["errors"].append(self._record(error=text, event=event.raw))
 
     def _after(self) -> None:
-        """Turn the engine's log into the answer's records."""
+        """Convert the engine's log to records of the answer."""
         s = self.sched.S
         count = int(s.g[0]["n_log"])
         touched: dict[int, dict[str, Any] | None] = {}
@@ -354,7 +354,7 @@ class Decider(ABC):
         nodes.pull(self.sched.S, app.slot)
 
     def _container(self, event: Event, key: str) -> tuple[App, int] | None:
-        """Return (application, slot) of an event's container; if it does not exist, note that and return None."""
+        """Return the application and the slot of an event's container; if it does not exist, skip the event."""
         inner = event.inner(key)
         app, n = self.apps.get(event.text(inner, "app")), event.integer(inner, "n")
         app_id = next((i for i, name in self.by_id.items() if app is not None and name == app.name), -1)

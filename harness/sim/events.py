@@ -41,7 +41,7 @@ def kind_of(value: int) -> int:
 
 @kernel
 def use_of(value: int) -> int:
-    """Return the use of the slot that an encoded event means (modulo 2**24)."""
+    """Return the use of the slot to which an encoded event belongs (modulo 2**24)."""
     return (value >> _SLOT_BITS) & USE_MASK
 
 
@@ -53,7 +53,11 @@ def slot_of(value: int) -> int:
 
 @kernel
 def push(W: Any, time: int, kind: int, use: int, slot: int) -> None:
-    """Push an event of ``kind`` about a given use of a slot. The caller has reserved its place in the heap."""
+    """Push an event at a time (ms). The caller has ensured that the heap has space.
+
+    ``slot``: the job, container, task or node that the event concerns. ``use``: the value of its ``gen``, by which an
+    event of an earlier user of the slot is recognised (E_RESIZE: the index in ``W.sizes``).
+    """
     t, v = W.heap_t, W.heap_v
     value = (kind << (_USE_BITS + _SLOT_BITS)) | ((use & USE_MASK) << _SLOT_BITS) | slot
     i = W.g[0].heap_n

@@ -41,14 +41,23 @@ class Feed:
 
     Parameters
     ----------
-    jobs : a sequence (any order) or an iterator (ascending ``submit_s``).
-    seed : the random seed of the run.
-    queue_of : full path of a leaf -> its index in the scheduler, or None.
-    user_of : index of a leaf, name of a user -> index of the user.
-    nodes : the nodes; each container must fit on one of them.
-    row_of : called with each job that is read; returns its row in the result.
-    weight_of : a job's weight among its leaf's applications.
-    largest_of : full path of a leaf -> the (MB, vcores) above which Hadoop refuses its asks; None: no limit of its own.
+    jobs
+        A sequence (in any order), or an iterator (ordered by ``submit_s``).
+    seed
+        The random seed of the run.
+    queue_of
+        Returns the scheduler's slot of a leaf, given its full path; None if there is none.
+    user_of
+        Returns the scheduler's slot of a user, given the slot of a leaf and the user's name.
+    nodes
+        The nodes; each container must fit on one of them.
+    row_of
+        Called with each job that is read; returns the job's row in the result.
+    weight_of
+        Returns a job's weight among the applications of its leaf.
+    largest_of
+        Returns the resources (MB, vcores) above which Hadoop refuses the asks of a leaf, given its full path; None if
+        the leaf has no such limit.
     """
 
     def __init__(
@@ -82,9 +91,10 @@ class Feed:
         self.exhausted = False
 
     def read(self, world: W, *, least: int = 64) -> W:
-        """Read at least `least` jobs, and further ones until a job is submitted later than the last one read before.
+        """Read jobs into the world and return the new world.
 
-        Fewer are read where the input ends.
+        At least `least` jobs are read, and further ones until a job is submitted later than the last one of the
+        previous call. Fewer are read if the input ends.
         """
         g = world.g
         count = 0

@@ -26,10 +26,10 @@ if whole is not None:
 
 
 def kernel(function: F) -> F:
-    """``njit(cache=True)``, compiled once per argument types. It may not allocate memory and gets no C wrapper.
+    """Compile a function with numba, cached on disk, once for each combination of argument types.
 
-    Plain numba compiles a function again for every constant that it is called with (True, False, 0, -1 ...), together
-    with everything that it calls: two or three times the code and the time.
+    The function may not allocate memory, and gets no C wrapper. Plain numba would compile it again for every constant
+    argument (True, False, 0, -1 ...), together with everything that it calls, which is two or three times the code.
     """
     compiled: Any = njit(**_OPTIONS)(function)
     generic = getattr(compiled, "get_call_template", None)
@@ -47,9 +47,9 @@ def kernel(function: F) -> F:
 
 
 def dispatched(choose: Callable[[Any], Any]) -> Any:
-    """Return a name for one of several kernels.
+    """Return a function that stands for one of several kernels.
 
-    The type of the first argument selects one when a caller is compiled.
+    ``choose`` selects the kernel by the type of the first argument when a caller is compiled.
     """
 
     def stub(*args: Any) -> Any:

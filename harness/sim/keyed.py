@@ -1,9 +1,9 @@
-"""Compiles a policy's own keys: the programs that `harness.sim.traced` found become one function that the loop calls.
+"""Compiles a policy's own keys: the programs that `harness.sim.traced` finds become one function that the loop calls.
 
-This only pays in a run that has asked the policy often. The first results of the compiled function are compared with
-the policy's own. A policy that cannot be traced, or whose results differ, is asked in Python as before. So is a policy
-that remembers something or reads anything beyond its arguments (harness.sim.pure): equal results so far would not prove
-that later ones are equal.
+Compilation pays only in a run that calls the policy often. The first results of the compiled function are compared with
+the policy's own. A policy that cannot be traced, or whose results differ, continues to be called in Python. So does a
+policy that keeps state or reads anything beyond its arguments (harness.sim.pure), because equal results so far would
+not prove that later ones are equal.
 """
 
 # numba's decorators are untyped.
@@ -27,7 +27,8 @@ from harness.sim.pure import NotTracedError, state_of
 from harness.sim.traced import COUNTED, NOW, OF_JOBS, Arg, Tree, trees
 from harness.sim.world import W as World
 
-#: After this many calls in Python, a policy's keys are worth compiling: it takes about a second, as 50,000 calls do.
+#: Number of calls in Python after which a policy's keys are compiled. Compilation takes about a second, as 50,000 calls
+#: do.
 WORTH = 20_000
 #: Number of results that are compared first.
 _COMPARED = 64
@@ -185,7 +186,7 @@ def _compiled(programs: tuple[str, ...], scheduler: Any) -> Any:
 
 
 class Keyed:
-    """Computes the keys of one run: first in Python, then in both ways to compare, then compiled."""
+    """Switches one run from keys computed in Python to compiled keys, after a phase in which both are compared."""
 
     def __init__(self, policy: Any, observer: Observer, flat: bool) -> None:
         self._policy, self._observer, self._flat = policy, observer, flat
@@ -204,9 +205,9 @@ class Keyed:
         self._asked = max(self._asked, WORTH)
 
     def asked(self, S: Any, W: Any, keys: NDArray[np.float64]) -> None:
-        """Note that the policy has answered in Python (``keys`` by queue number).
+        """Count a call of the policy in Python, and trace, compare or switch to compiled keys when that is due.
 
-        Switch to compiled keys when it is due.
+        ``keys``: the policy's results, indexed by queue slot.
         """
         self._asked += 1
         if self.why_not or self._asked < WORTH:
@@ -232,7 +233,7 @@ class Keyed:
             self._stop(W, reason)
 
     def planned(self, W: Any) -> None:
-        """Note a new plan of the policy; if making it changed the policy's state, keys stay in Python from now on."""
+        """Check the policy after it has made a new plan; if its state has changed, keys stay in Python from now on."""
         try:
             self._check_state()
         except NotTracedError as reason:
@@ -252,7 +253,7 @@ class Keyed:
         capacity = observer.capacity
         assert capacity is not None
         cls = type(self._policy)
-        # Use an own copy: state that a policy keeps between calls must not hold what is noted here.
+        # Trace a copy, because the policy must not store the tracer's numbers in its state.
         policy = cls(self._policy.settings, self._policy.exact)
         single = cls.keys is Policy.keys
         wanted = [queue for queue in static if queue[1] is not None and (queue[2] or not self._flat)]

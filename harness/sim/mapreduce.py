@@ -1,7 +1,7 @@
 """Decisions of the MapReduce AM about reduces, compiled: Hadoop 3.4.2's RMContainerAllocator.
 
 `schedule_reduces` and `to_preempt` are its ``scheduleReduces`` and ``preemptReducesIfNeeded`` as functions of numbers;
-`headroom` is what the scheduler tells a master. Floats are Java's: 32 bits where Hadoop has ``float``.
+`headroom` is the headroom that the scheduler reports to an AM. Values are float32 where Hadoop has ``float``.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def containers_for(mb: int, vcores: int, of_mb: int, of_vcores: int, cpu: int) -
 
 @kernel
 def reached_slow_start(maps: int, completed: int, slow_start: float) -> bool:
-    """Return whether enough maps have ended for the first reduces to be asked for."""
+    """Return whether enough maps have ended for the first reduces to be requested."""
     return completed >= math.ceil(np.float32(slow_start) * np.float32(maps))
 
 
@@ -81,17 +81,24 @@ def schedule_reduces(
     cpu: int,
     rampup_limit: float,
 ) -> Any:
-    """RMContainerAllocator.scheduleReduces after slow start: return the change of the number of scheduled reduces.
+    """Return the change of the number of scheduled reduces, after slow start (RMContainerAllocator.scheduleReduces).
 
     Parameters
     ----------
-    maps, completed : the job's maps, and those that have ended.
-    waiting_maps, held_maps : maps that wait for a container, and that have one.
-    scheduled, held, pending : reduces that are asked for, that have a container, and that are not asked for yet.
-    map_mb, map_vcores, mb, vcores : a map's and a reduce's container.
-    room_mb, room_vcores : the headroom.
-    cpu : whether the scheduler counts vcores.
-    rampup_limit : yarn.app.mapreduce.am.job.reduce.rampup.limit.
+    maps, completed
+        Number of the job's maps, and of those that have ended.
+    waiting_maps, held_maps
+        Number of maps that wait for a container, and of maps that have one.
+    scheduled, held, pending
+        Number of reduces that are requested, that have a container, and that are not requested yet.
+    map_mb, map_vcores, mb, vcores
+        Resources of a map's and of a reduce's container.
+    room_mb, room_vcores
+        The headroom.
+    cpu
+        1 if the scheduler counts vcores, else 0.
+    rampup_limit
+        ``yarn.app.mapreduce.am.job.reduce.rampup.limit``, a fraction.
     """
     if pending == 0:
         return 0
@@ -132,16 +139,18 @@ def to_preempt(
     cpu: int,
     limit: float,
 ) -> int:
-    """RMContainerAllocator.preemptReducesIfNeeded: return how many reduces that hold containers are killed.
+    """Return how many reduces that hold containers are killed (RMContainerAllocator.preemptReducesIfNeeded).
 
     Returns `NONE` if maps are not starved. Otherwise all scheduled reduces become pending again, and no reduce is
-    scheduled in this heartbeat.
+    scheduled in this heartbeat. The other parameters are those of `schedule_reduces`.
 
     Parameters
     ----------
-    long_waiting, waiting_too_long : maps that have waited for mapreduce.job.reducer.preempt.delay.sec, and for
-        mapreduce.job.reducer.unconditional-preempt.delay.sec.
-    limit : yarn.app.mapreduce.am.job.reduce.preemption.limit.
+    long_waiting, waiting_too_long
+        Number of maps that have waited for ``mapreduce.job.reducer.preempt.delay.sec``, and for
+        ``mapreduce.job.reducer.unconditional-preempt.delay.sec``.
+    limit
+        ``yarn.app.mapreduce.am.job.reduce.preemption.limit``, a fraction.
     """
     if held_maps > 0 or waiting_maps <= 0:
         return NONE
@@ -166,9 +175,9 @@ def to_preempt(
 
 @kernel
 def headroom(S: Any, W: Any, j: int) -> Any:
-    """Return an AM's headroom (memory, vcores), and whether its scheduler counts vcores.
+    """Return the headroom of a job's AM (MB, vcores), and whether the scheduler counts vcores (1 or 0).
 
-    With `W.g.no_headroom` it is 0, as Hadoop 2.2's Fair Scheduler has it (YARN-1959).
+    The headroom is 0 if `W.g.no_headroom` is 1, as with Hadoop 2.2's Fair Scheduler (YARN-1959).
     """
     mb, vcores, cpu = ops.headroom(S, W.jobs[j].app)
     if W.g[0].no_headroom == 1:

@@ -14,18 +14,18 @@ _LONG_MAX, _INT_MAX = 2**63 - 1, 2**31 - 1
 
 @kernel
 def nothing(s: Any, slot: int) -> None:
-    """No-op for one application, queue, node or container."""
+    """Do nothing for an application, a queue, a node or a container."""
 
 
 @kernel
 def nothing_now(s: Any, now: int) -> int:
-    """No-op at a time: no periodic update, no preemption."""
+    """Do nothing, as there is no periodic update or no preemption."""
     return 0
 
 
 @kernel
 def nothing_there(s: Any, slot: int, now: int) -> None:
-    """No-op for one node or application at a time: no reservations."""
+    """Do nothing for a node or an application, as there are no reservations."""
 
 
 @kernel
@@ -42,7 +42,7 @@ def none_starts(s: Any, i: int, now: int) -> bool:
 
 @kernel
 def never(s: Any) -> int:
-    """Return NEVER: no kill is due."""
+    """Return the largest long: no kill is ever due."""
     return _LONG_MAX
 
 
@@ -66,7 +66,7 @@ def no(s: Any) -> bool:
 
 @kernel
 def nothing_over(s: Any, mb: int, vcores: int) -> bool:
-    """Return False: no container is killed on a node that has less than it runs."""
+    """Return False: no node counts as overcommitted."""
     return False
 
 
@@ -78,6 +78,6 @@ def no_records(s: Any, i: int) -> int:
 
 @kernel
 def log_room(s: Any, more: int) -> bool:
-    """Return whether the log has room for this many more records; a change of the cluster needs no others."""
+    """Return whether the log has space for `more` records; a change of the cluster adds no records of its own."""
     room: bool = s.g[0].n_log + more <= len(s.log)
     return room

@@ -1,6 +1,6 @@
-"""Computes what an observer sees of the running simulation: a `Snapshot`, consumed and counted resources.
+"""Observation of a running simulation: a policy's `Snapshot`, and consumed and counted resources.
 
-Computed once per control tick, in one compiled pass over the queues; the values are then read from lists.
+The values are computed once per control tick, in one compiled pass over the queues, and then read from lists.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from harness.sim.longterm_kernels import advance, roll_rounds, total_of
 from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK
 
 _COLUMNS = 16
-#: Columns that a `QueueView` is made of; the other columns change even while nothing happens.
+#: Number of columns from which a `QueueView` is made; the others change even while nothing happens.
 _VIEWED = MB_MS
 
 
@@ -54,11 +54,19 @@ _view, _resource, _snapshot, _figures = (
 
 @kernel
 def fill(S: Any, W: Any, ints: Any, reals: Any, now: int, jobs: int) -> Any:
-    """Fill (queues + 1, 16) integers and (queues, 2) reals.
+    """Write the present values of all queues and the cluster into two tables.
 
-    Leaves, parents as the sum of their leaves, then the cluster.
-
-    Without ``jobs``, values that come from job data are left out.
+    Parameters
+    ----------
+    ints : array of shape (queues + 1, 16)
+        Receives the integer columns of `harness.model.snapshot` by queue slot, parents as sums over their leaves. The
+        last row gets the cluster's memory (MiB) and vcores.
+    reals : array of shape (queues, 2)
+        Receives counted and assumed future resources, in the ledger's measure times ms.
+    now
+        The present time, ms.
+    jobs
+        0: omit the columns that need job data.
     """
     n = S.xg[0].n
     roll_rounds(S, now)
@@ -120,12 +128,12 @@ def fill(S: Any, W: Any, ints: Any, reals: Any, now: int, jobs: int) -> Any:
 
 
 class Seen(NamedTuple):
-    """What an observer sees at one instant.
+    """The result of one poll.
 
     Parameters
     ----------
     snapshot
-        What a policy is shown.
+        The snapshot that a policy receives.
     rows
         Integers that `fill` has written, by the queue's slot in the scheduler.
     reals
@@ -138,9 +146,20 @@ class Seen(NamedTuple):
 
 
 class Observer:
-    """Makes snapshots of one run. ``tree``: the queues; ``order``: their scheduler indices, in the tree's order.
+    """Makes snapshots of one run.
 
-    ``size``: rows of the scheduler's table of queues; ``look_at``: the scheduler's compiled `fill`.
+    Parameters
+    ----------
+    tree
+        The queues.
+    order
+        The scheduler's slots of the queues, in the tree's order.
+    entitlements
+        Entitlements by path; 1.0 if a queue has none.
+    size
+        Number of rows of the scheduler's table of queues.
+    look_at
+        The scheduler's compiled `fill`.
     """
 
     def __init__(
@@ -157,8 +176,8 @@ class Observer:
             for q, index in zip(tree, order, strict=True)
         ]
         self._limits = {q.path: (q.min_share, q.max_limit) for q in tree}
-        #: Values that rarely change between polls (replaced by a new list when one has changed), and the cluster's size
-        #: at the last poll.
+        #: Values that rarely change between polls (a change replaces the list), and the cluster's capacity at the last
+        #: poll.
         self.static: list[Any] = []
         self.capacity: Resource | None = None
         #: Values of the last poll and of the one before; the last row is the cluster's MiB and vcores.
@@ -171,10 +190,10 @@ class Observer:
         self._names = {path: place for place, (path, *_) in enumerate(self._queues)}
         rows = tuple([(parent, leaf, weight) for _, parent, leaf, weight, _ in self._queues])
         self._shape = tuple(self._names), rows, "float"
-        #: Values of the last poll and of the one before as lists of rows, if a caller needed them in this form.
+        #: The same values as lists of rows, if a caller has needed them in this form.
         self._rows: list[list[int]] | None = None
         self._rows_before: list[list[int]] | None = None
-        #: Input of the last views, and the views: a queue in which nothing happened keeps its view.
+        #: The values from which the last views were made, and the views; a queue with equal values keeps its view.
         self._viewed: dict[str, list[int]] = {}
         self._views: dict[str, QueueView] = {}
         self._views_of: list[Any] | None = None

@@ -32,27 +32,28 @@ class SchedulerOps:
     put_ask: Callable[[Any, int, int, int], int]
     #: ``(s, i, r)``: remove an ask from its application's list.
     drop_ask: Callable[[Any, int, int], None]
-    #: ``(s, i, mb, vcores)``: an application's outstanding asks have grown by this much (shrunk where negative).
+    #: ``(s, i, mb, vcores)``: add (negative: subtract) outstanding resources of an application and its queues.
     change_pending: Callable[[Any, int, int, int], None]
     #: ``(s, i, count, mb, vcores)``: an application has set the total number of containers of a size that it wants.
     asked: Callable[[Any, int, int, int, int], None]
     #: ``(s, leaf)``: the size of an ask in a leaf has changed.
     ask_resized: Callable[[Any, int], None] = no_ops.nothing
-    #: ``(s, leaf, mb, vcores) -> (mb, vcores)``: the size with which an ask is taken.
+    #: ``(s, leaf, mb, vcores) -> (mb, vcores)``: the normalised resources of an ask.
     normalize: Callable[[Any, int, int, int], tuple[int, int]]
     #: ``(s, leaf, mb, vcores) -> bool``: a leaf's maximum is 0 in a requested resource; the ask is refused.
     has_none_of: Callable[[Any, int, int, int], bool]
 
     # --- containers (`harness.sim.attempts`)
 
-    #: ``(s, i)``: what an application uses has changed.
+    #: ``(s, i)``: the usage of an application and its queues has changed.
     used: Callable[[Any, int], None] = no_ops.nothing
     #: ``(s, c)``: a container is complete.
     freed: Callable[[Any, int], None] = no_ops.nothing
 
     # --- nodes (`harness.sim.nodes`)
 
-    #: ``(s, ni, now) -> count``: allocate containers on a node after its heartbeat; returns the number of actions.
+    #: ``(s, ni, now) -> count``: assign containers on a node at its heartbeat; returns the number of containers
+    #: assigned, or for the Capacity Scheduler the number of rounds.
     attempt_scheduling: Callable[[Any, int, int], int]
     #: ``(s, ni) -> bool``: a heartbeat of this node would change nothing now, and can be skipped.
     can_skip: Callable[[Any, int], bool]
@@ -64,9 +65,9 @@ class SchedulerOps:
     node_joined: Callable[[Any, int], None] = no_ops.nothing
     #: ``(s, ni)``: a node is about to be lost; its containers are still there.
     node_leaves: Callable[[Any, int], None] = no_ops.nothing
-    #: ``(s, now)``: a node has joined or left.
+    #: ``(s, now)``: a node has joined, left or changed its capacity.
     cluster_changed: Callable[[Any, int], None] = no_ops.nothing
-    #: ``(s, mb, vcores) -> bool``: a node with this much free is overcommitted, so that containers are killed.
+    #: ``(s, mb, vcores) -> bool``: a node with these free resources is overcommitted, so that containers may be killed.
     overcommitted: Callable[[Any, int, int], bool] = no_ops.nothing_over
     #: ``(s) -> bool``: a container must fit into a node's vcores, too.
     counts_vcores: Callable[[Any], bool] = no_ops.yes
@@ -105,9 +106,9 @@ class SchedulerOps:
 
     #: ``(s, i) -> (mb, vcores, counts_vcores)``: the headroom that the scheduler reports to an AM.
     headroom: Callable[[Any, int], tuple[int, int, int]]
-    #: ``(s) -> bool``: whether it has an effect on the scheduler when AMs are told their headroom.
+    #: ``(s) -> bool``: whether `show_headroom` has an effect on the scheduler.
     tells_headroom: Callable[[Any], bool] = no_ops.no
-    #: ``(s, i)``: an AM is told its headroom.
+    #: ``(s, i)``: an AM receives its headroom.
     show_headroom: Callable[[Any, int], None] = no_ops.nothing
 
     # --- periodic updates and preemption (`harness.sim.loop`)
@@ -118,9 +119,9 @@ class SchedulerOps:
     is_settled: Callable[[Any], bool] = no_ops.always
     #: ``(s, now) -> int``: choose containers to preempt, or ``NEED_ROOM``.
     preempt_pass: Callable[[Any, int], int] = no_ops.nothing_now
-    #: ``(s) -> now``: when the next chosen container is killed.
+    #: ``(s) -> now``: the time at which `run_kills` is due next.
     next_kill_ms: Callable[[Any], int] = no_ops.never
-    #: ``(s, now) -> int``: kill the containers whose time has come, or ``NEED_ROOM``.
+    #: ``(s, now) -> int``: kill the containers that are due; returns their number or ``NEED_ROOM``.
     run_kills: Callable[[Any, int], int] = no_ops.nothing_now
 
     # --- a policy's orders inside the scheduler (`harness.sim.longterm_kernels`, `harness.sim.keyed`)

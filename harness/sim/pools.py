@@ -1,4 +1,4 @@
-"""Slots: arrays of records with free lists, and how they grow; code that the schedulers' Python sides share."""
+"""Base class of the schedulers' Python interfaces: arrays of records with free lists, and their growth."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ S = TypeVar("S", bound=Any)
 
 
 class NodeLike(Protocol):
-    """The attributes of a node that are read."""
+    """The attributes of a node that a scheduler reads."""
 
     @property
     def name(self) -> str:
@@ -45,9 +45,9 @@ def node_hash(name: str, port: int) -> int:
 
 
 def zeros(size: int, dtype: Any) -> np.ndarray:
-    """Return an array of a slot type.
+    """Return an array of zeros of a record type.
 
-    Without compilation (NUMBA_DISABLE_JIT, for debugging) records need attributes too.
+    Without compilation (NUMBA_DISABLE_JIT, for debugging), it is a record array, whose fields are also attributes.
     """
     array = arrays.zeros(size, dtype)
     return array.view(np.recarray) if getattr(numba_config, "DISABLE_JIT", 0) and array.dtype.names else array
@@ -82,12 +82,20 @@ def extended(state: S, which: str, head: str, count: str, link: str, size: int) 
 class DriverOptions:
     """Options of the code that drives a scheduler.
 
-    cluster_timestamp, node_port : parts of Hadoop's ids, whose hashes decide the order in which preemption visits them.
-    launch : whether heartbeats report containers as launched (False: as in TestFairScheduler).
-    manual_acquire : containers are fetched by `pull` only (else at once).
-    cleanup_heartbeats : heartbeats of a node until a killed container's space is free.
-    max_by_nodes : asks are clamped to the largest node, as in an RM that has been up for 10 s or more.
-    mutations : bit mask of features to switch off, for tests that must fail then.
+    Parameters
+    ----------
+    cluster_timestamp, node_port
+        Parts of Hadoop's IDs, whose hash codes determine the order in which preemption visits containers and nodes.
+    launch
+        Whether heartbeats report containers as launched (False: as in TestFairScheduler).
+    manual_acquire
+        Whether AMs fetch containers only by `pull`; otherwise they fetch them at once.
+    cleanup_heartbeats
+        Number of a node's heartbeats until the resources of a killed container are free.
+    max_by_nodes
+        Whether asks are clamped to the largest node, as in an RM that has been up for 10 s or more.
+    mutations
+        Bit set of features to switch off, for tests that must fail then.
     """
 
     cluster_timestamp: int = 0
@@ -100,9 +108,9 @@ class DriverOptions:
 
 
 class SchedulerBase:
-    """A scheduler's state, with the names of its nodes and queues.
+    """A scheduler's state ``S``, with the names of its nodes and queues.
 
-    ``S`` is replaced by every method that makes room: read the attribute again after a call.
+    Every method that enlarges arrays replaces ``S``, so read the attribute again after a call.
     """
 
     #: Arrays with a free list: (array, its head and its length in the globals, its link field).
@@ -168,10 +176,7 @@ class SchedulerBase:
     # ---- what a run needs
 
     def leaf_index(self, name: str) -> int | None:
-        """Return the slot of a leaf by its name, creating it where the scheduler creates queues.
-
-        None: there is no such leaf.
-        """
+        """Return the slot of a leaf by its name; None if there is no such leaf and the scheduler does not create it."""
         raise NotImplementedError
 
     def user_slot(self, leaf: int, name: str) -> int:
@@ -179,9 +184,9 @@ class SchedulerBase:
         raise NotImplementedError
 
     def largest_of(self, path: str) -> tuple[int, int] | None:
-        """Return a queue's largest container (MB, vcores), above which Hadoop's AMS refuses asks.
+        """Return a queue's maximum allocation (MB, vcores), above which Hadoop's ApplicationMasterService refuses asks.
 
-        None: the scheduler's.
+        None: the scheduler's maximum allocation applies.
         """
         return None
 
@@ -208,14 +213,14 @@ class SchedulerBase:
         return 0
 
     def _grow_more(self) -> None:
-        """Make room in arrays that only one scheduler has."""
+        """Enlarge full arrays that only one scheduler has."""
 
     def _size_work(self) -> None:
         """Resize the scratch array to the sizes of the other arrays."""
         raise NotImplementedError
 
     def grow(self) -> None:
-        """Make room after NEED_ROOM: double every array that is more than half full (or all of them, if none is)."""
+        """Enlarge arrays after NEED_ROOM: double every array that is more than half full, or all if none is."""
         before, g = self.S, self.S.g[0]
         lengths = [len(getattr(self.S, which)) for which, *_ in self.pools]
         sizes = []

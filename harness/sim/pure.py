@@ -1,7 +1,7 @@
-"""Tells whether a policy depends on its arguments alone, so that its keys may be computed without calling it.
+"""Checks whether a policy depends on its arguments alone, so that its keys may be computed without calling it.
 
-A user's policy is Python: it may count its calls, remember what it saw or read a clock. Such a policy is called for
-every key, because machine code made from its first results would not follow its later ones.
+A user's policy is Python code: it may count its calls, store earlier arguments or read a clock. Such a policy is called
+for every key, because machine code made from its first results would not reproduce its later ones.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ _VALUES = (type(None), bool, int, float, complex, str, bytes, Fraction)
 
 
 def state_of(policy: object) -> tuple[Any, ...]:
-    """Describe everything that a policy may remember between calls.
+    """Describe all state that a policy may keep between calls.
 
-    This covers its attributes, those of its classes, and the globals, defaults and closures of its methods. Two
-    descriptions are equal if nothing of this has changed.
+    The description covers its attributes, those of its classes, and the globals, defaults and closures of its methods.
+    Two descriptions are equal if none of these has changed.
 
     Raises
     ------
@@ -125,7 +125,7 @@ def _names(code: CodeType) -> set[str]:
 
 @contextmanager
 def watched(policy: object) -> Generator[None]:
-    """Raise NotTracedError if the block changes the policy's state, or asks the system for anything."""
+    """Raise NotTracedError if the block changes the policy's state, or calls a function that is not pure."""
     before = state_of(policy)
     with _no_calls_outside():
         yield

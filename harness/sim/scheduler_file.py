@@ -251,10 +251,7 @@ class SchedulerFile(ABC):
         return found
 
     def lines(self) -> list[str]:
-        """Return what a user has to know before the run.
-
-        Dropped settings, settings without effect, rejected applications.
-        """
+        """Return messages for the user on dropped settings, settings without effect, and the placement."""
         found = [f"{self.path}: dropped, the simulator does not cover it: {one.line()}" for one in self.dropped]
         if self.ignored:
             names = ", ".join(self.ignored[:6]) + (
@@ -269,5 +266,5 @@ class SchedulerFile(ABC):
 
 
 def named(queue: str) -> str:
-    """Return the queue that a client named: loads have full paths; root.default is taken as no name."""
+    """Return the queue that a client named, from the queue of a load's job; root and root.default mean ``default``."""
     return "default" if queue in (f"{ROOT}.default", "default", "", ROOT) else queue

@@ -1,7 +1,7 @@
-"""The simulated schedulers, by name: the core's two, Hadoop's FIFO scheduler, and those of installed packages.
+"""The registry of simulated schedulers: Hadoop's three schedulers, and those of installed packages.
 
 Each name refers to a `harness.sim.interfaces.SimulatedScheduler`, written ``module:attribute`` and imported when a run
-first needs it. A package of a user's adds one with ``schedulers`` in its `harness.base.extensions.Extension`.
+first needs it. An installed package adds schedulers with ``schedulers`` in its `harness.base.extensions.Extension`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decision scripts as files: reading with messages that name problem and place; answers in the oracle's format."""
+"""Decision scripts as files: reads scripts and their events, and writes answers in the oracle's format."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LIMIT = 2**62
 
 
 class Event:
-    """One event of a script; its messages name the event's place."""
+    """One event of a script. Methods that read a field raise InputError, with the event's number, if it is wrong."""
 
     def __init__(self, index: int, raw: Any) -> None:
         self.where = f"event {index}"
@@ -47,7 +47,7 @@ class Event:
         return value
 
     def amount(self, where: Mapping[str, Any], key: str, default: int | None = None) -> int:
-        """Return an integer from 0 to the largest that Hadoop keeps in an int."""
+        """Return an integer field from 0 to the largest Java int. Raises InputError."""
         value = self.integer(where, key, default)
         if not 0 <= value <= 2**31 - 1:
             raise InputError(f"{key!r} is {value}", where=self.where, hint="write an integer from 0 to 2147483647")
@@ -69,7 +69,7 @@ class Event:
 
 
 def option(options: Mapping[str, Any], name: str, choices: tuple[str, ...]) -> str:
-    """Return an option's value; the first choice is the default."""
+    """Return an option's value; the first choice is the default. Raises InputError for a value that is no choice."""
     value = options.get(name, choices[0])
     if value not in choices:
         raise InputError(f"option {name!r} is {value!r}", hint=f"write one of: {', '.join(choices)}")
@@ -84,7 +84,7 @@ def whole(options: Mapping[str, Any], name: str, default: int) -> int:
     return value
 
 
-#: Upper limit of a script's size, as recorded runs have long scripts.
+#: Largest size of a script in bytes; recorded runs have long scripts.
 MOST_SCRIPT_BYTES = 256 << 20
 
 

@@ -1,6 +1,6 @@
-"""What a served cluster needs from its scheduler: one subclass of `ServedScheduler` for each, chosen once.
+"""`ServedScheduler`, the interface of a scheduler in a served cluster, with a subclass for each scheduler.
 
-Placement, moves, configuration, and how the RM shows the queues. Calls are made under the cluster's lock.
+It covers placement, moves, configuration, and the RM's answers about queues. Callers hold the cluster's lock.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from harness.sim.setup import SimSetup
 from harness.yarn.placement import Placement
 
-#: A part of an answer, as JSON has it.
+#: A JSON object of an answer.
 Document = dict[str, Any]
 
 
@@ -44,7 +44,7 @@ class Answer(Exception):
 
 
 class JavaError(Exception):
-    """An exception of an RPC call: Java's class, its message, and an RpcErrorCodeProto (1: the application's)."""
+    """An exception of an RPC call: Java class, message, and RpcErrorCodeProto (1: an exception of the application)."""
 
     def __init__(self, java_class: str, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -54,23 +54,23 @@ class JavaError(Exception):
 class ServedScheduler(ABC):
     """One scheduler in a served cluster."""
 
-    #: Its class, as in ``yarn.resourcemanager.scheduler.class``.
+    #: Its Java class, the value of ``yarn.resourcemanager.scheduler.class``.
     java_class: ClassVar[str]
-    #: Name of its file in messages; whether the RM polls the file by itself.
+    #: Name of its file in messages; name of its file in documents; whether the RM checks the file periodically.
     file_words: ClassVar[str]
     file_key: ClassVar[str]
     polls: ClassVar[bool]
-    #: Whether it allocates outside heartbeats, in releases that do so by default.
+    #: Whether its scheduling is asynchronous in releases with that default.
     may_be_asynchronous: ClassVar[bool] = False
-    #: Whether its configuration may live in a store that clients change over REST.
+    #: Whether its configuration may be in a store that clients change over REST.
     has_store: ClassVar[bool] = False
-    #: The list field that marks an application that may run.
+    #: The field of an application's record that is 1 if the application is runnable or active.
     runs_field: ClassVar[str]
     #: Why a change of an application's priority is refused, in Hadoop's words; None: Hadoop gives no reason.
     no_priority: ClassVar[str | None] = None
     #: Whether a move to a queue that takes no applications is refused with a reason.
     explains_moves: ClassVar[bool] = False
-    #: A queue's MiB that ``queueUsagePercentage`` is a part of.
+    #: The field of a queue's record to which ``queueUsagePercentage`` relates, MiB.
     share_field: ClassVar[str]
 
     def __init__(self, sim: Running) -> None:
@@ -86,7 +86,7 @@ class ServedScheduler(ABC):
 
     @abstractmethod
     def leaf(self, name: str) -> str | None:
-        """Return the full path of a leaf, creating it where the scheduler creates queues; None: there is none."""
+        """Return the full path of a leaf, creating it if the scheduler creates queues; None if there is none."""
 
     @abstractmethod
     def no_leaf(self, placed: Placement, identity: str, user: str) -> str:
@@ -108,7 +108,7 @@ class ServedScheduler(ABC):
 
     @abstractmethod
     def tidy(self) -> None:
-        """Do what the RM does with its queues every 10 s."""
+        """Do the RM's periodic work on its queues, which is due every 10 s (removal of empty ad hoc queues)."""
 
     @abstractmethod
     def refresh(self, reload: Callable[[], bool]) -> None:
@@ -137,7 +137,18 @@ class ServedScheduler(ABC):
     # --- how it is shown ---
 
     def sums(self, **amounts: Any) -> dict[str, list[int]]:
-        """Return amounts by queue slot: the sum over a queue's applications and all queues below it."""
+        """Sum values of applications over the applications in and below each queue.
+
+        Parameters
+        ----------
+        amounts
+            Arrays with one value per application slot, by name.
+
+        Returns
+        -------
+        dict of str to list of int
+            The sums by queue slot, under the same names.
+        """
         S = self.sim.scheduler.S
         live, parent = S.a["alive"] == 1, S.q["parent"].tolist()
         found = {}

@@ -53,12 +53,12 @@ class Delays:
 
 @dataclass(frozen=True, slots=True)
 class MapReduceMaster:
-    """How the master of a MapReduce job with a map and a reduce stage asks for containers, with Hadoop's defaults.
+    """Settings by which the AM of a MapReduce job with a map and a reduce stage requests containers.
 
     Notes
     -----
-    Hadoop 3.4.2's RMContainerAllocator. ``mapreduce.job.reduce.slowstart.completedmaps`` is each stage's own
-    (`harness.model.jobs.Stage.slow_start`).
+    The defaults are those of RMContainerAllocator of Hadoop 3.4.2. ``mapreduce.job.reduce.slowstart.completedmaps`` is
+    a setting of each stage (`harness.model.jobs.Stage.slow_start`).
     """
 
     #: ``yarn.app.mapreduce.am.job.reduce.rampup.limit``: largest fraction of a job's resources for reduces while maps
@@ -82,32 +82,37 @@ class MapReduceMaster:
 class SimSetup:
     """One run of the simulator.
 
+    Parameters
+    ----------
     jobs
-        In ascending order of ``submit_s`` when it is an iterator (it is read as virtual time goes on, so a trace of
-        any length needs little memory); a list or tuple may have any order. A job with ``after_job`` is listed after
-        the job that it names.
+        An iterator in ascending order of ``submit_s``, which is read as virtual time proceeds, so that a trace of any
+        length needs little memory; or a list or tuple in any order. A job with ``after_job`` is listed after the job
+        that it names.
     entitlements
         w_i of the papers by full queue path, including parents; a queue that is not named has weight 1. S_i of LTYARN
         eq. (2) is computed from these, over all queues, active or not. They are not the Fair Scheduler's weights, which
         are in ``allocations`` and which an external policy rewrites.
-    scheduler, capacity
-        The name of the simulated scheduler in `harness.sim.schedulers`. ``capacity``: settings of the
-        Capacity Scheduler (without their prefix), beside or instead of those made from ``allocations``
-        (harness.sim.capacity.tree); its queues are the ones in ``allocations``. With ``capacity_complete`` they are the
+    scheduler
+        The name of the simulated scheduler in `harness.sim.schedulers`.
+    capacity
+        Settings of the Capacity Scheduler, without their prefix. They supplement or replace those made from
+        ``allocations`` (harness.sim.capacity.tree), which names the queues. With ``capacity_complete`` they are the
         whole configuration, and nothing is made from ``allocations``.
-    policy, mode
-        ``inside``: the plan's order is evaluated in the scheduler at each allocation. ``outside``: the stock Fair
-        Scheduler allocates, and each ``period_s`` the control core writes the plan's attributes, which take effect
-        ``actuation_delay_s`` later (0.02 s: the admin RPC; ``poll_s`` > 0 models the RM's own poll of the allocation
-        file instead: every ``poll_s`` seconds, if the file has been still for 5 s). None: the allocation file as it is.
+    policy
+        The policy; None: the scheduler runs with its configuration as it is.
+    mode
+        ``inside``: the plan's order is evaluated in the scheduler at each assignment. ``outside``: the stock scheduler
+        runs, and each ``period_s`` the control core writes the plan's attributes, which take effect
+        ``actuation_delay_s`` later (0.02 s: the admin RPC). With ``poll_s`` > 0, the RM's own check of the allocation
+        file is modelled instead: every ``poll_s`` seconds, if the file has not changed for 5 s.
     control_phase_s
         Time of the control core's first poll.
     counts_phase_s
-        When an RM first refreshes the container counts that it shows, which it does every 10 s; with ``task_lengths``
-        of ``containers`` they are the source of task lengths. None: counts are exact at every poll.
+        Time at which an RM first refreshes the container counts that it reports, which it does every 10 s. With
+        ``task_lengths`` of ``containers``, they are the source of task lengths. None: counts are exact at every poll.
     asked_s, asked_phase_s
-        Period, and first time, at which another client asks the RM for its applications: the answers to the control
-        core are then up to 3 s old. 0: there is no other client, and the core's values are exact.
+        Period, and first time, at which another client requests the RM's applications; the answers to the control core
+        are then up to 3 s old. 0: there is no other client, and the core's values are exact.
     max_ratio
         External weights stay within this ratio of the entitlements (harness.control.bound); None: unbounded.
     write_threshold
@@ -126,7 +131,7 @@ class SimSetup:
     sample_s
         Period of the samples in the result, from 0 on.
     time_limit_s
-        The run stops there (virtual time), unfinished.
+        Virtual time at which an unfinished run stops.
     """
 
     nodes: tuple[NodeSpec, ...]
@@ -194,8 +199,9 @@ class Progress:
 class Samples:
     """The queues over time: arrays of shape (samples, queues), except ``time_s`` and ``capacity_*`` (samples,).
 
-    Columns are in the order of ``queues`` (full paths, parents included). Memory in MiB, times in seconds, integrals
-    in MiB·s (or the unit of ``SimSetup.resource``) up to the sample's time, exact, not sums over samples.
+    Columns are in the order of ``queues`` (full paths, including parents). Memory is in MiB, times are in seconds.
+    Integrals up to the sample's time are in MiB·s (or the unit of ``SimSetup.resource``); they are exact, not sums over
+    samples.
     """
 
     queues: tuple[str, ...]
@@ -221,7 +227,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True)
 class Preempted:
-    """The work that preemption has killed: the number of containers, and what they had held until then."""
+    """The work that preemption has killed: the number of containers, and their resources times their lifetimes."""
 
     containers: int
     memory_mb_s: float
@@ -262,15 +268,15 @@ class SimResult:
     writes: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
     script: dict[str, Any] | None = None  # with ``record_script``
-    #: With ``record_script``: what MapReduce AMs knew and decided (harness.sim.calls), for tests.
+    #: With ``record_script``: input and result of the decisions of MapReduce AMs (harness.sim.calls), for tests.
     masters: list[dict[str, int]] | None = None
     #: Why the run, which was stopped, could never have ended; '' if it was not stopped.
     stuck: str = ""
-    #: Why a policy's own keys were computed in Python to the end; '' if they were not, or were seldom needed.
+    #: Why a policy's own keys were computed in Python to the end; '' if they were compiled, or were needed too seldom.
     keys_in_python: str = ""
     #: The work that preemption has killed; None where it is off, and for schedulers that do not count it.
     preempted: Preempted | None = None
 
 
-#: Callback that receives a `Progress` now and then.
+#: Callback that receives a `Progress` several times per second.
 ProgressCallback = Callable[[Progress], None]

@@ -1,6 +1,6 @@
-"""Steady and instantaneous fair shares of a whole queue tree, as a ResourceManager's FSQueue objects would show them.
+"""Steady and instantaneous fair shares of a queue tree, as computed by the FSQueue objects of a ResourceManager.
 
-Walks the tree with each parent's policy; the division among siblings is the engine's (harness.sim.fair.shares).
+Each parent divides by its own policy; harness.sim.fair.shares, the engine's code, computes the division.
 """
 
 from __future__ import annotations
@@ -22,10 +22,7 @@ from harness.sim.fair.state import Q
 
 @dataclass(frozen=True, slots=True)
 class FairShares:
-    """Shares of one queue.
-
-    Counting all siblings (steady), and only those with runnable applications (instantaneous).
-    """
+    """Fair shares of one queue: steady (among all siblings) and instantaneous (among those that run applications)."""
 
     steady: Resource
     instantaneous: Resource
@@ -36,14 +33,27 @@ def fair_shares(tree: QueueTree, cluster: Resource, active: Collection[str] | No
 
     Parameters
     ----------
-    tree : the queues.
-    cluster : sum of the nodes.
-    active : paths of the leaves with runnable applications, which activate their ancestors; None: all leaves.
+    tree
+        The queues.
+    cluster
+        Total resources of the nodes.
+    active
+        Paths of the leaves with runnable applications, which also activate their ancestors; None: all leaves.
 
-    A parent with the policy fair divides memory only: its children's vcores stay 0. A parent without leaves below is
-    never active. Raises InputError where the ResourceManager would hang.
+    Returns
+    -------
+    dict of str to FairShares
+        The shares by path. A parent with the policy fair divides memory only, so its children have 0 vcores. A parent
+        without leaves below it is never active.
 
-    Source: FSParentQueue.updateInternal, recomputeSteadyShares; FairSharePolicy, DominantResourceFairnessPolicy.
+    Raises
+    ------
+    InputError
+        The ResourceManager would hang with this tree.
+
+    Notes
+    -----
+    Follows FSParentQueue.updateInternal and recomputeSteadyShares, FairSharePolicy and DominantResourceFairnessPolicy.
     """
     running = {queue.path for queue in tree.leaves() if active is None or queue.path in active}
     for path in list(running):
@@ -109,7 +119,7 @@ def _records(tree: QueueTree, cluster: Resource, running: set[str]) -> tuple[lis
 
 
 def _check_level(queues: list[Queue], q: NDArray[Any], parent: int, vcores: bool, steady: bool) -> None:
-    """Raise InputError where ComputeFairShares would double its ratio for ever.
+    """Raise InputError if ComputeFairShares would double its ratio for ever.
 
     The search ends when the participating queues use up the amount to divide. A queue with the weight NaN uses nothing
     at any ratio, so the search never ends if the maxima of the others are too small.

@@ -1,4 +1,4 @@
-"""A run of the simulator: sets up scheduler and world, calls the compiled loop, and handles its returns to Python.
+"""Runs the simulator: sets up scheduler and world, calls the compiled loop, and handles its returns to Python.
 
 `harness.control.virtual` connects an external policy through `Simulation.on_tick`.
 """
@@ -48,18 +48,18 @@ _LOG = logging.getLogger(__name__)
 
 #: Number of container starts, ends and heartbeats between two reads of the wall clock.
 _PAUSE_EVENTS = 400_000
-#: Shortest virtual time between two checks for a standstill.
+#: Shortest virtual time between two checks whether the run is stuck.
 _STILL_MS = 10_000
-#: How long a run without a due event continues if preemption or a controller may still cause a change.
+#: How long a run without a due event continues if preemption or a controller may still cause a change (virtual time).
 _PATIENCE_MS = 3_600_000
-#: How often T_wait is computed again from T_avg (LTYARN eq. 7), if it is derived.
+#: Period at which a derived T_wait is computed again from T_avg (LTYARN eq. 7).
 _REPLAN_MS = 10_000
 
 
 class Simulation:
-    """One run. ``run()`` runs it to its end; ``on_tick`` is called with the time in ms when a tick is due."""
+    """One run. `run` runs it to its end; ``on_tick`` is called with the time (ms) when a control tick is due."""
 
-    #: Whether the cluster is served: it runs for ever, and its queues may be configured meanwhile.
+    #: Whether the cluster is served: it runs for ever, and its queues may be configured while it runs.
     live = False
 
     def __init__(self, setup: SimSetup) -> None:
@@ -84,7 +84,7 @@ class Simulation:
         self.order = [self.scheduler.queue_index(queue.path) for queue in self.tree]
         self._set_long_term()
         self.jobs = JobTable()
-        #: The recorded calls of the scheduler, if wanted; the allocation file in force.
+        #: The recorded calls of the scheduler, with ``record_script``.
         self.calls = self._calls(conf) if setup.record_script else None
         self._in_force = self.allocations
         self.share = shares_of(self.tree, setup.entitlements)
@@ -114,12 +114,12 @@ class Simulation:
             log_rows=65536 if setup.record_tasks else 1,
             resizes=sum(change.size is not None for node in setup.nodes for change in node.changes),
         )
-        # Long enough for every node to have been offered to all applications.
+        # Within this time, every node has been offered to all applications.
         self._still_ms = max(_STILL_MS, 10 * max(setup.delays.node_heartbeat_ms, setup.delays.update_ms))
         moves = setup.mode == "outside" or bool(self.scheduler.S.g["preemption"][0])
         self._stillness = Stillness(max(self._still_ms, _PATIENCE_MS if moves else 0))
         self._set_world()
-        #: Called at `next_tick_ms`, and sets the next value of that.
+        #: Called at the time ``next_tick_ms`` of the world, of which it sets the next value.
         self.on_tick: Callable[[int], None] | None = None
         self.ticks = 0
         self.writes: list[tuple[float, dict[str, float]]] = []
@@ -165,9 +165,9 @@ class Simulation:
         return Resource(sum(node.memory_mb for node in there), sum(node.vcores for node in there))
 
     def _first_plan(self) -> Plan | None:
-        """Return the plan for the empty cluster.
+        """Return the policy's plan for the empty cluster; None without a policy.
 
-        In the mode ``inside`` its order and attributes hold for the whole run.
+        In the mode ``inside``, its order and attributes are valid for the whole run.
         """
         policy = self.setup.policy
         if policy is None:
@@ -189,7 +189,7 @@ class Simulation:
     def _inside_attributes(self, plan: Plan) -> AllocationFile:
         stock = plan.order.measure == "stock"
         entitled = {q.path: float(self.setup.entitlements.get(q.path, 1.0)) for q in self.tree if q.parent is not None}
-        # A long-term plan's weights are for external writing; inside the scheduler the entitlements count.
+        # The weights of a long-term plan are for writing from outside; inside the scheduler, the entitlements count.
         wanted = plan if stock else Attributes(entitled, scheduling_policies=plan.scheduling_policies)
         return with_attributes(self.setup.allocations, wanted)
 
@@ -283,7 +283,7 @@ class Simulation:
     # --- the run ---
 
     def run(self, on_progress: ProgressCallback | None = None) -> SimResult:
-        """Run to the end, or to the time limit."""
+        """Run to the end or to the time limit; return the result."""
         began = time.perf_counter()
         setup = self.setup
         named = (setup.scheduler, setup.mode, getattr(setup.policy, "name", None), setup.seed)
@@ -374,7 +374,7 @@ class Simulation:
             self.world = self.calls.room(self.world)
 
     def _user_keys(self) -> None:
-        """Ask a user's policy for its keys, if any queue wants something."""
+        """Call a user's policy for the queues' keys, if any queue has a candidate for a container."""
         S, world = self.scheduler.S, self.world
         world.g["keys_fresh"] = 1
         if int(S.q["n_cand"][0]) == 0:
@@ -391,7 +391,7 @@ class Simulation:
         self.keyed.asked(S, world, column)
 
     def _parts(self) -> None:
-        """Recompute the queues' parts over the horizon with the policies' own definition, once per update."""
+        """Recompute the queues' shares over the horizon (X.x) with the policy's own definition, after each update."""
         S, world = self.scheduler.S, self.world
         assert self.plan is not None
         seen = self.observer.snapshot(S, world, int(world.g["now"][0]), 0.0)
@@ -401,7 +401,7 @@ class Simulation:
             column[index] = parts[queue.path]
 
     def replan(self, now_ms: int) -> None:
-        """Compute T_wait from the tasks that have ended so far."""
+        """Recompute T_wait from the tasks that have ended so far."""
         seen = self.observer.snapshot(self.scheduler.S, self.world, now_ms, 0.0)
         plan = checked_plan(self.setup.policy, seen.snapshot, CountedLedger(self.observer.counted(seen.reals)))
         self.keyed.planned(self.world)
@@ -419,7 +419,7 @@ class Simulation:
             self.calls.reload(int(self.world.g["now"][0]), self._in_force)
 
     def put_in_force(self, plan: Attributes, before: Attributes, now_ms: int) -> None:
-        """Put in force what an external policy has written; `before` was in force."""
+        """Put an external policy's plan in force, which replaces the plan `before`."""
         self.kind.put_in_force(self, plan, before, now_ms)
 
     def reload(self, allocations: AllocationFile, now_ms: int) -> None:
@@ -431,7 +431,7 @@ class Simulation:
             self._take_calls()
             self.calls.reload(now_ms, allocations)
         for queue in queue_tree(allocations):
-            # A maximum share that the policy writes is not the administrator's: policies see the previous one.
+            # Policies continue to see the administrator's maximum share, not one that a policy has written.
             self.observer.limits_changed(queue.path, queue.min_share, None)
 
     def _progress(self, wall_s: float) -> Progress:
@@ -446,7 +446,7 @@ class Simulation:
         )
 
     def _check_ends(self, now_ms: int) -> None:
-        """Refuse a run that did not end because the engine missed the end of a process; its results would be wrong."""
+        """Raise InternalError if the engine has missed the end of a process, because the results would be wrong."""
         longest = 10 * int(self.world.g["node_hb_ms"][0])
         if len(missed := overdue(self.world, now_ms - longest)):
             raise InternalError(
@@ -455,7 +455,7 @@ class Simulation:
             )
 
     def _result(self, finished: bool, wall_s: float, *, so_far: bool = False, stuck: str = "") -> SimResult:
-        """Return the result; ``so_far``: of a run that continues, without the sample at its end."""
+        """Return the result. ``so_far``: of a run that continues, without a final sample and without the task log."""
         S, world = self.scheduler.S, self.world
         g = world.g[0]
         now = int(g["now"])
@@ -501,7 +501,7 @@ class Simulation:
 
 
 def simulate(setup: SimSetup, *, on_progress: ProgressCallback | None = None) -> SimResult:
-    """Run a policy in the scheduler (mode ``inside``), or the allocation file as it is (no policy).
+    """Simulate a run with a policy inside the scheduler, or without a policy.
 
     The same setup gives the same result, except ``wall_s``. Raises InputError for impossible jobs, nodes or queues.
     """

@@ -1,6 +1,6 @@
 """Detects that a simulated cluster is stuck for ever. Each scheduler explains the reason (`why_stuck`).
 
-Runs in Python, at most once per virtual minute: nothing here affects decisions.
+The checks run in Python between two calls of the loop, at intervals of virtual time, and do not affect decisions.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from harness.sim.world import NEVER
 
 
 class Stillness:
-    """Detects from one check to the next that nothing has been due for some time and nothing has moved.
+    """Detects that for some virtual time no event has been due and no container has started or ended.
 
-    The compiled loop itself checks whether anything has started or ended, and returns if nothing has.
+    The compiled loop returns to Python if no container has started or ended between two checks. ``patience_ms``: how
+    long this state must last.
     """
 
     def __init__(self, patience_ms: int) -> None:
@@ -23,7 +24,7 @@ class Stillness:
         self._since_ms: int | None = None
 
     def lasts(self, world: Any) -> bool:
-        """Return whether the standstill has lasted for the patience by now."""
+        """Return whether the state has lasted for ``patience_ms``; schedule the loop's next check."""
         g = world.g
         now, events = int(g["now"][0]), int(g["started"][0] + g["ended"][0])
         if now < int(g["pause_ms"][0]) or events != int(g["still_events"][0]):
@@ -41,14 +42,14 @@ class Stillness:
         return now - self._since_ms >= self._patience_ms
 
     def last_move_s(self, S: Any, world: Any) -> float:
-        """Return when a container last started or a job last ended."""
+        """Return the time at which a container was last granted or a job last ended, seconds."""
         return max(int(S.x["last_start_ms"].max()), int(world.g["last_end_ms"][0])) / 1000.0
 
 
 def next_due_ms(world: Any) -> int:
-    """Return when something next happens by itself: a job arrives, a process ends, an AM acts.
+    """Return the time of the next event that may change something (a job arrives, a process ends, an AM acts), ms.
 
-    NEVER if nothing is left.
+    NEVER if there is none.
     """
     g = world.g[0]
     count = int(g["heap_n"])
@@ -64,8 +65,8 @@ def next_due_ms(world: Any) -> int:
 def _only_looks(world: Any, event: int) -> bool:
     """Return whether an event can change nothing as long as no container starts or ends.
 
-    While maps wait, MapReduce's master checks at each heartbeat whether reduces are in their way (harness.sim.master).
-    If no reduce holds a container or is asked for, the check has no effect.
+    While maps wait, a MapReduce AM checks at each heartbeat whether reduces must make room for them
+    (harness.sim.master). If no reduce holds a container or is requested, the check has no effect.
     """
     kind = kind_of(event)
     if kind != E_ACT:

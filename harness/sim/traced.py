@@ -1,7 +1,7 @@
 """Traces a policy's keys: the policy is called with numbers that record the operations on them.
 
-Names, weights, settings and shares are passed as they are; values that change are `Number`s. Where the policy branches
-on one, it is called again for the other branch. The result is a small program (`Tree`) for each queue.
+Names, weights, settings and shares are passed as they are; values that change are `Number`s. If the policy branches on
+one, it is called again for the other branch. The result is a small program (`Tree`) for each queue.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from harness.sim.pure import NotTracedError, watched
 MOST_PATHS, MOST_STEPS = 64, 20_000
 #: Columns for which `harness.sim.observe` needs job data.
 OF_JOBS = frozenset((PENDING_N, WAITING, OLDEST))
-#: Columns besides the integers: what is counted (measure x ms), and the time (ms).
+#: Numbers of the columns that are not in the table of integers: counted resources (measure x ms), and the time (ms).
 COUNTED, NOW = -1, -2
 
 
@@ -59,7 +59,7 @@ class Tree:
 
 
 class _Run:
-    """One call of the policy, with the first branches given."""
+    """One call of the policy: the recorded steps and branches. ``given``: the directions of the first branches."""
 
     def __init__(self, given: Sequence[bool], most: int) -> None:
         self.given, self.most = given, most
@@ -101,7 +101,7 @@ def _ways(do: str) -> tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]
 
 
 class Number:
-    """A value that changes, or that was computed from such values."""
+    """A value that changes during a run, or that was computed from such values; operations on it are recorded."""
 
     __slots__ = ("arg", "run", "whole")
     __hash__ = None  # type: ignore[assignment]
@@ -325,12 +325,21 @@ def _noted(run: _Run, key: Any) -> Arg:
 def trees(
     policy: _Policy, single: bool, static: Sequence[tuple[Any, ...]], capacity: Resource, wanted: Sequence[str]
 ) -> list[Tree]:
-    """Return the program of each wanted queue's key.
+    """Return the program of each wanted queue's key. Raises NotTracedError if the policy cannot be traced.
 
-    ``single``: use the policy's `key`. Raises NotTracedError if impossible.
+    The policy is called twice for each path through its keys. The second call must not change its state or call
+    functions that are not pure, and must have the results of the first call.
 
-    The policy is called twice for each path through its keys. In the second call it must not change its state or ask
-    the system for anything, and its results must be those of the first call.
+    Parameters
+    ----------
+    policy
+        The policy.
+    single
+        Whether to trace the policy's `key`, queue by queue, instead of `keys`.
+    static, capacity
+        The queues and the cluster, as in `harness.sim.observe.Observer`.
+    wanted
+        Names of the queues.
     """
     trace = _Trace(policy, static, capacity)
 
@@ -351,7 +360,7 @@ def trees(
 
 
 def _needed(steps: list[Step], key: Arg) -> Tree:
-    """Return the steps that a key needs, renumbered."""
+    """Return the program with only those steps that a key needs, renumbered."""
     place: dict[int, int] = {}
     found: list[Step] = []
 

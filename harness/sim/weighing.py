@@ -15,13 +15,13 @@ from harness.sim.longterm_kernels import settle_all
 
 @kernel
 def delta_of(S: Any, W: Any, node: int) -> Any:
-    """Return how much one unit of a node's resources counts: its speed if the ledger counts by speed, else 1."""
+    """Return the factor delta of a node: its speed if the ledger weights nodes by speed, else 1."""
     return W.nodes[node].speed if S.xg[0].weighted == 1 else 1.0
 
 
 @kernel
 def weigh(S: Any, W: Any, c: int, sign: float) -> None:
-    """Count a container's weighted excess over its size for its application and its leaf.
+    """Add a container's weighted excess, (delta - 1) times its resources, to its application and its leaf.
 
     ``sign``: 1.0 when the container starts, -1.0 when it ends.
     """
@@ -37,7 +37,7 @@ def weigh(S: Any, W: Any, c: int, sign: float) -> None:
 
 @kernel
 def weigh_node(S: Any, W: Any, node: int, sign: float, now: int) -> None:
-    """Count a node that has joined (1.0) or left (-1.0)."""
+    """Add a node's weighted excess to the cluster's. ``sign``: 1.0 if the node has joined, -1.0 if it has left."""
     xg = S.xg[0]
     beyond = sign * (W.nodes[node].speed - 1.0)
     xg.more_mb += beyond * W.nodes[node].mb

@@ -1,12 +1,12 @@
-"""How kernels become machine code: each is compiled once, then entry points are linked and optimised as a whole.
+"""Compilation of kernels to machine code: each kernel is compiled once, and entry points are linked and optimised.
 
 Plain numba copies the code of all functions that a function calls into it, optimises the result and generates machine
-code; so a kernel below ten others is optimised eleven times. Here a kernel has two forms. For calls from other kernels
-there is an unlinked module (`Part`) with its own code, not optimised. For calls from Python there is a linked entry
-point (`Whole`), which includes each of the parts below it once. Both are cached on disk.
+code, so a kernel below ten others is optimised eleven times. Here a kernel has two forms. For calls from other kernels,
+it is an unlinked module (`Part`) with its own code, not optimised. For calls from Python, it is a linked entry point
+(`Whole`), which includes each of the parts that it calls, directly or indirectly, once. Both are cached on disk.
 
-This uses private parts of numba, so it is only used with releases that it was tested with. With any other release
-(ImportError) kernels are compiled by plain numba, with the same results, in twice the time.
+The module uses private parts of numba, so it accepts only releases with which it was tested. With any other release
+(ImportError), plain numba compiles the kernels, with the same results, in twice the time.
 """
 
 # numba's classes are untyped.
@@ -31,7 +31,7 @@ from numba.core.funcdesc import default_mangler
 from numba.core.registry import CPUDispatcher
 from numba.core.typed_passes import NativeLowering
 
-#: Releases of numba that tests/sim/test_whole.py has passed with.
+#: Releases of numba with which tests/sim/test_whole.py has passed.
 TRIED = ("0.68",)
 if numba.__version__.rpartition(".")[0] not in TRIED:
     raise ImportError(f"not tried with numba {numba.__version__}")
@@ -44,7 +44,7 @@ _parts: dict[tuple[str, str], PartDispatcher] = {}
 
 
 def _below(libraries: list[Any]) -> Iterator[Any]:
-    """Return these libraries and everything that they call, each once."""
+    """Yield these libraries and all that they call, directly or indirectly, each once."""
     seen: set[Any] = set()
     waiting = list(libraries)
     while waiting:
@@ -58,7 +58,7 @@ def _below(libraries: list[Any]) -> Iterator[Any]:
 
 
 class Part(JITCodeLibrary):
-    """One kernel's own code, and the kernels that it calls. It has no machine code."""
+    """The code of one kernel, with references to the kernels that it calls. It has no machine code."""
 
     #: The kernel: module, name, types of its arguments.
     of: tuple[str, str, tuple[Any, ...]]
@@ -83,7 +83,7 @@ class Part(JITCodeLibrary):
         return self._final_module
 
     def _get_module_for_linking(self) -> Any:
-        """Return the code with everything below it, for a function that is no kernel and calls this one."""
+        """Return the code together with all kernels that it calls, for a calling function that is no kernel."""
         module = self._final_module.clone()
         for library in _below(self._linking_libraries):
             module.link_in(_code_of(library), preserve=True)
@@ -98,7 +98,7 @@ def _code_of(library: Any) -> Any:
 
 
 class Whole(JITCodeLibrary):
-    """An entry point that Python calls, with everything that it calls."""
+    """An entry point that Python calls, linked with all kernels that it calls."""
 
     def finalize(self) -> None:
         """Link all kernels that are called into this library and compile it."""
@@ -121,7 +121,8 @@ class Whole(JITCodeLibrary):
                 self.codegen.set_env(variable.name, found)
 
     def _optimize_final_module(self) -> None:
-        # numba runs this pass twice, for reference counts, which do not exist here. Loops here are short.
+        # One pass is enough: numba runs it twice because of reference counts, which kernels do not have. Vectorisation
+        # is off because the kernels' loops are short.
         options = ll.create_pipeline_tuning_options(3)
         options.loop_vectorization = options.slp_vectorization = False
         builder = ll.create_pass_builder(self.codegen._tm, options)
@@ -155,8 +156,8 @@ class _LowerPart(NativeLowering):
     def run_pass(self, state: Any) -> bool:
         state.library = Part(state.targetctx.codegen(), state.func_id.func_qualname)
         state.library.of = (state.func_id.modname, state.func_id.func_qualname, tuple(state.args))
-        # Parts of the name in the code. numba numbers functions and record types per process; here two processes must
-        # get the same name.
+        # The function's name in the code must be the same in all processes, but numba numbers functions and record
+        # types per process.
         state.func_id.unique_id = state.func_id.func.__code__.co_firstlineno
         context = state.targetctx
         context.mangler = _name_in_code

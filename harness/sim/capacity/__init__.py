@@ -1,8 +1,8 @@
 """The Capacity Scheduler of Hadoop 3.4.2 in virtual time, decision for decision.
 
-Built like ``harness.sim.fair``: state in arrays (``state.py``), compiled kernels of the same names and arguments
-(``nodes``, ``apps``), and `Scheduler` (``api.py``), which maps names to slots. A kernel that needs larger arrays
-returns ``NEED_ROOM`` before it changes anything. ``S.log`` contains the log of all changes.
+The package has the structure of ``harness.sim.fair``: state in arrays (``state.py``), compiled kernels, and `Scheduler`
+(``api.py``), which maps names to slots. A kernel that needs larger arrays returns ``NEED_ROOM`` before it changes
+anything. ``S.log`` contains the log of all changes.
 
 Covers the legacy queue mode on the default partition, without placement by node or rack. `conf` rejects unsupported
 properties by name.

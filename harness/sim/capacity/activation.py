@@ -23,7 +23,7 @@ _F1, _F100 = np.float32(1.0), np.float32(100.0)
 
 @kernel
 def set_am_limit(s: S, k: int) -> None:
-    """Set the queue's AM limit from the queue limit of its last consideration."""
+    """Set a leaf's AM limit from the limit with which the leaf was last considered, or else its effective capacity."""
     g, q = s.g[0], s.q[k]
     mb, vcores = q.eff_mb, q.eff_vcores
     if fits(s, mb, vcores, q.L_mb, q.L_vcores) and g.mutations & MUT_LAG == 0:

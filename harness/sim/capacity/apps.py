@@ -1,4 +1,4 @@
-"""Applications in the Capacity Scheduler: how they arrive, are activated and leave.
+"""Applications in the Capacity Scheduler: their arrival and end, and changes of their priority.
 
 Follows AbstractLeafQueue.submitApplication and CapacityScheduler.doneApplicationAttempt of Hadoop 3.4.2. The asks are
 in harness.sim.attempts.
@@ -101,7 +101,7 @@ def clamp_priority(s: S, priority: int) -> int:
 
 @kernel
 def set_priority(s: S, i: int, priority: int) -> int:
-    """Change an application's priority."""
+    """Change an application's priority (clamped to the cluster's range), and its position in its leaf's lists."""
     x = s.a[i]
     priority = clamp_priority(s, priority)
     if x.priority == priority:
@@ -156,7 +156,10 @@ def leave(s: S, i: int, now: int) -> None:
 
 @kernel
 def forget(s: S, i: int) -> None:
-    """Forget an ended application; a draining queue may stop. The slot is freed unless a list contains the attempt."""
+    """Remove an ended application from its queues, of which draining ones may stop.
+
+    The application's slot is freed unless the waiting or the active list still contains its attempt.
+    """
     x = s.a[i]
     sleep(s, i)
     p = x.q

@@ -44,9 +44,9 @@ _F1 = np.float32(1.0)
 
 @kernel
 def _wants_more(s: S, i: int, r: int) -> bool:
-    """Return whether an ask may reserve (another) node.
+    """Return whether an ask may reserve a further node.
 
-    It may while the outstanding count plus the starvation bonus exceeds the number of its reserved nodes.
+    It may as long as its outstanding count plus the starvation bonus exceeds the number of nodes reserved for it.
     """
     g, e = s.g[0], s.r[r]
     h = find_held(s.h, s.a[i], e.priority, e.alloc_id)
@@ -85,7 +85,17 @@ def _to_give(s: S, i: int, r: int, mb: int, vcores: int) -> int:
 
 @kernel
 def _offer(s: S, i: int, ni: int, head_mb: int, head_vcores: int, need_mb: int, need_vcores: int) -> int:
-    """RegularContainerAllocator for one application on a node: returns PROPOSED (in G.p_*), LIMIT or NOTHING."""
+    """Try to serve one application on a node; return PROPOSED (proposal in G.p_*), LIMIT or NOTHING.
+
+    Follows RegularContainerAllocator.
+
+    Parameters
+    ----------
+    head_mb, head_vcores
+        Headroom of the leaf.
+    need_mb, need_vcores
+        Resources by which the user exceeds the user limit; reservations of at least this size must be given up.
+    """
     g, x, node = s.g[0], s.a[i], s.n[ni]
     if not positive(s, x.pending_mb, x.pending_vcores):
         return NOTHING
@@ -125,7 +135,7 @@ def _offer(s: S, i: int, ni: int, head_mb: int, head_vcores: int, need_mb: int, 
 
 @kernel
 def _passes(s: S, i: int, used_mb: int, used_vcores: int, lim_mb: int, lim_vcores: int) -> bool:
-    """Return whether a full queue tries this application; without its reservations the queue would have room."""
+    """Return whether a full queue tries an application, because the queue would have room without its reservations."""
     x = s.a[i]
     return positive(s, x.reserved_mb, x.reserved_vcores) and (
         compare(s, used_mb - x.reserved_mb, used_vcores - x.reserved_vcores, lim_mb, lim_vcores) < 0
@@ -134,7 +144,10 @@ def _passes(s: S, i: int, used_mb: int, used_vcores: int, lim_mb: int, lim_vcore
 
 @kernel
 def _reaches(s: S, k: int, i: int, lim_mb: int, lim_vcores: int) -> bool:
-    """Return whether a full queue reaches application i (-1: its first); it stops at the first blocked application."""
+    """Return whether a full queue reaches application i (-1: its first one), before an application stops it.
+
+    In Hadoop's order, the queue stops at the first application that `_passes` rejects.
+    """
     q = s.q[k]
     j, first = q.act_head, -1
     while j >= 0:
@@ -180,7 +193,10 @@ def _refused(s: S, i: int) -> bool:
 
 @kernel
 def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
-    """AbstractLeafQueue.assignContainers: returns PROPOSED, LIMIT (headroom in G.h_*) or NOTHING."""
+    """Offer a node to a leaf; return PROPOSED, LIMIT (headroom in G.h_*) or NOTHING.
+
+    Follows AbstractLeafQueue.assignContainers.
+    """
     g, q = s.g[0], s.q[k]
     if q.fair == 1:
         look_at_stale(s, k)
@@ -216,9 +232,9 @@ def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
 
 @kernel
 def _ask_apps(s: S, k: int, ni: int, full: bool, lim_mb: int, lim_vcores: int) -> tuple[int, int]:
-    """Offer the node to active applications with asks, in order.
+    """Offer a node to a leaf's active applications with asks, in order.
 
-    Return the leaf's answer and where it stopped (or -1).
+    Returns the leaf's result, and the application at which the leaf stopped (-1: it tried all of them).
     """
     g, q = s.g[0], s.q[k]
     head_mb, head_vcores = lim_mb - q.used_mb, lim_vcores - q.used_vcores
@@ -250,7 +266,7 @@ def _ask_apps(s: S, k: int, ni: int, full: bool, lim_mb: int, lim_vcores: int) -
 
 @kernel
 def _may_enter(s: S, k: int, limit_mb: int, limit_vcores: int) -> bool:
-    """Return whether a parent queue may get more (AbstractCSQueue.canAssignToThisQueue)."""
+    """Return whether a parent queue is below its limit (AbstractCSQueue.canAssignToThisQueue)."""
     q = s.q[k]
     mb, vcores = smaller(s, q.effmax_mb, q.effmax_vcores, limit_mb, limit_vcores)
     if compare(s, q.used_mb, q.used_vcores, mb, vcores) < 0:
@@ -342,7 +358,7 @@ def _allocate(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, res
 
 @kernel
 def _commit(s: S, ni: int, now: int) -> None:
-    """CapacityScheduler.tryCommit: check the limits once more; return without a change if they are exceeded."""
+    """Carry out the proposal in G.p_*, unless it exceeds a limit now (CapacityScheduler.tryCommit)."""
     g = s.g[0]
     if s.n[ni].draining == 1:  # FiCaSchedulerApp.accept requires the node to be RUNNING
         return

@@ -118,7 +118,7 @@ def _max_apps(s: S, k: int, system: int, of_queue: int) -> None:
 
 @kernel
 def _norms(s: S, k: int) -> None:
-    """Set the normalised weights of a parent's children, summed in the children's order in float32."""
+    """Set the normalised weights of a parent's children; their sum is computed in float32 in the children's order."""
     q = s.q[k]
     if q.any_weight == 0:
         return
@@ -177,7 +177,10 @@ def rebuild_trees(s: S) -> None:
 
 @kernel
 def refresh(s: S, now: int) -> None:
-    """updateClusterResource: capacities, limits and activations of all queues, from the root down."""
+    """Recompute capacities and limits of all queues from the root down, and activate applications.
+
+    Follows updateClusterResource.
+    """
     g = s.g[0]
     for at in range(g.n_queues):
         k = s.order[at]
@@ -226,7 +229,7 @@ def refresh(s: S, now: int) -> None:
 
 @kernel
 def configured(s: S) -> None:
-    """Reset what a re-initialisation forgets in every leaf, before `refresh`."""
+    """Reset those values of every leaf that a re-initialisation of Hadoop's scheduler resets; `refresh` follows."""
     g = s.g[0]
     for at in range(g.n_leaves):
         k = s.leaves[at]

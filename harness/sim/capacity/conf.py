@@ -183,7 +183,7 @@ _PRECISION = 0.0005
 
 
 class _Reader:
-    """Parse each text like Hadoop: some are trimmed and some are not, and an empty text counts as unset."""
+    """Parses property values like Hadoop: some are trimmed and some are not, and an empty value counts as unset."""
 
     def __init__(
         self, settings: Mapping[str, str], cluster: tuple[int, int], largest: tuple[int, int], dominant: bool
@@ -347,7 +347,7 @@ class _Reader:
         return found[0], found[1]
 
     def _more(self, left: tuple[int, int], right: tuple[int, int]) -> bool:
-        """Resources.greaterThan: compare memory, or the dominant share of the cluster and then the other share."""
+        """Return whether `left` has more memory, or a larger dominant (then other) share (Resources.greaterThan)."""
         if not self.dominant:
             return left[0] > right[0]
         if 0 in self.cluster:
@@ -405,11 +405,21 @@ def read_conf(
     cluster: tuple[int, int] = (0, 0),
     largest: tuple[int, int] = (JAVA_LONG_MAX, JAVA_INT_MAX),
 ) -> CapacityConf:
-    """Return the queue tree and the settings.
+    """Return the scheduler's settings and its tree of queues.
 
-    Raises InputError where Hadoop would refuse them, or where the simulator does not cover them. `cluster`: the nodes'
-    memory (MB) and vcores, by which dominant shares are compared. `largest`: the scheduler's maximum allocation, which
-    a queue's own maximum may not exceed.
+    Parameters
+    ----------
+    settings
+        Properties of capacity-scheduler.xml, without their prefix.
+    cluster
+        The nodes' total memory (MB) and vcores, by which dominant shares are compared.
+    largest
+        The scheduler's maximum allocation (MB, vcores), which a queue's own maximum may not exceed.
+
+    Raises
+    ------
+    InputError
+        Hadoop would refuse the settings, or the simulator does not cover them.
     """
     if left := uncovered(settings):
         listed = "; ".join(f"{PREFIX}{one.key} ({one.what})" for one in left[1:])

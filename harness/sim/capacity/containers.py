@@ -1,4 +1,4 @@
-"""Updates queues and users after a change of an application's containers, asks or reservations.
+"""Updates of queues and users after a change of an application's containers, asks or reservations.
 
 Follows AbstractLeafQueue, FiCaSchedulerApp and FiCaSchedulerNode of Hadoop 3.4.2. The change itself is made in
 harness.sim.attempts.
@@ -139,7 +139,7 @@ def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
 
 @kernel
 def unreserve(s: S, ni: int, now: int) -> None:
-    """Give up a node's reservation; the usage of queue and user is not changed here."""
+    """Remove a node's reservation; the usage of queue and user is not changed here."""
     node = s.n[ni]
     i, h = let_go(s, ni, now), node.res_h
     x, e = s.a[i], s.h[h]

@@ -1,4 +1,4 @@
-"""Decision scripts for the Capacity Scheduler: the key ``capacity`` in place of ``allocations``.
+"""Decision scripts for the Capacity Scheduler, which have the key ``capacity`` instead of ``allocations``.
 
 ``capacity`` holds the properties of capacity-scheduler.xml (their prefix may be left out) or its XML. The minimum and
 maximum allocation come from ``conf``. The preemption policy runs only at the events ``preempt``, never by itself.

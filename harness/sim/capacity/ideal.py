@@ -35,7 +35,10 @@ def scratch(s: S, region: int) -> int:
 
 @kernel
 def _leaf_wants(s: S, k: int) -> None:
-    """AbstractLeafQueue.getTotalPendingResourcesConsideringUserLimit, with reservations and without."""
+    """Set a leaf's outstanding resources within its user limits, with reserved resources and without.
+
+    Follows AbstractLeafQueue.getTotalPendingResourcesConsideringUserLimit.
+    """
     q, p, w = s.q[k], s.p[k], s.pw
     p.pending_mb, p.pending_vcores, p.unreserved_mb, p.unreserved_vcores = 0, 0, 0, 0
     if q.act_head < 0:
@@ -115,7 +118,10 @@ def _most(s: S, k: int) -> tuple[int, int]:
 
 @kernel
 def _set_extras(s: S) -> None:
-    """TempQueuePerPartition.updatePreemptableExtras: set the amount above the guarantee, and its preemptable part."""
+    """Set the usage of each queue above its guarantee, split into its preemptable part and the rest.
+
+    Follows TempQueuePerPartition.updatePreemptableExtras.
+    """
     g = s.g[0]
     for at in range(g.n_queues - 1, -1, -1):
         k = s.order[at]
@@ -158,7 +164,7 @@ def _part_reached(s: S, k: int, total_mb: int, total_vcores: int) -> float:
 
 @kernel
 def _java_compare(x: float, y: float) -> int:
-    """Double.compare of values that are not below 0: NaN is greater than all others."""
+    """Return the result of Double.compare for values that are not below 0; NaN is greater than all others."""
     if x != x or y != y:
         return (1 if x != x else 0) - (1 if y != y else 0)
     return 1 if x > y else (-1 if x < y else 0)
@@ -166,7 +172,7 @@ def _java_compare(x: float, y: float) -> int:
 
 @kernel
 def _by_need(s: S, i: int, j: int, total_mb: int, total_vcores: int) -> int:
-    """AbstractPreemptableResourceCalculator.TQComparator: below 0 if queue i comes before j."""
+    """Return a number below 0 if queue i comes before j (AbstractPreemptableResourceCalculator.TQComparator)."""
     x, y = _part_reached(s, i, total_mb, total_vcores), _part_reached(s, j, total_mb, total_vcores)
     first, second = 0, 0
     if s.q[s.q[i].parent].policy == 1:
@@ -178,7 +184,7 @@ def _by_need(s: S, i: int, j: int, total_mb: int, total_vcores: int) -> int:
 
 @kernel
 def _offer_to_heap(s: S, at: int, n: int, k: int, total_mb: int, total_vcores: int) -> None:
-    """PriorityQueue.offer of queue k into a heap of n elements."""
+    """Insert queue k into a heap of n elements, like PriorityQueue.offer."""
     w = s.pw
     while n > 0:
         above = (n - 1) >> 1
@@ -191,7 +197,7 @@ def _offer_to_heap(s: S, at: int, n: int, k: int, total_mb: int, total_vcores: i
 
 @kernel
 def _poll_heap(s: S, at: int, n: int, total_mb: int, total_vcores: int) -> int:
-    """PriorityQueue.poll from a heap of n elements."""
+    """Remove and return the first element of a heap of n elements, like PriorityQueue.poll."""
     w = s.pw
     first, last = w[at], w[at + n - 1]
     n -= 1
@@ -267,7 +273,10 @@ def _part_of(s: S, k: int, mb: int, vcores: int) -> tuple[int, int]:
 def _takes(
     s: S, k: int, mb: int, vcores: int, total_mb: int, total_vcores: int, reserved: bool, balance: bool
 ) -> tuple[int, int]:
-    """TempQueuePerPartition.offer: return the part of an offer that a queue accepts."""
+    """Add to a queue's ideal allocation the part of an offer that it accepts; return that part (MB, vcores).
+
+    Follows TempQueuePerPartition.offer.
+    """
     q, p = s.q[k], s.p[k]
     most_mb, most_vcores = _most(s, k)
     more_mb = q.used_mb + (p.pending_mb if reserved else p.unreserved_mb) - p.ideal_mb
@@ -301,10 +310,10 @@ def _above_zero(s: S, k: int, total_mb: int, total_vcores: int) -> bool:
 def _distribute(
     s: S, k: int, left_mb: int, left_vcores: int, with_guarantee: bool, reserved: bool, balance: bool
 ) -> tuple[int, int]:
-    """AbstractPreemptableResourceCalculator.computeFixpointAllocation for the children with (or without) a guarantee.
+    """Distribute resources among the children with (or without) a guarantee; return the remainder for the other group.
 
-    Returns the remainder for the other group, computed as in Hadoop, which subtracts only the first amount that it
-    assigns.
+    Like Hadoop, this subtracts from the remainder only the first amount that it assigns. Follows
+    AbstractPreemptableResourceCalculator.computeFixpointAllocation.
     """
     q, w = s.q[k], s.pw
     total_mb, total_vcores = s.p[k].ideal_mb, s.p[k].ideal_vcores
@@ -408,9 +417,10 @@ def _up(s: S, mb: int, vcores: int, by: float) -> tuple[int, int]:
 
 @kernel
 def compute_ideal(s: S, reserved: bool, balance: bool) -> None:
-    """PreemptableResourceCalculator.computeIdealAllocation: set the amount to preempt from each leaf.
+    """Compute the ideal allocation of each queue, and from it the amount to preempt from each leaf.
 
-    `reserved`: count reservations as demand. `balance`: queues may also grow beyond their guarantees.
+    `reserved`: count reservations as demand. `balance`: queues may also grow beyond their guarantees. Follows
+    PreemptableResourceCalculator.computeIdealAllocation.
     """
     g = s.g[0]
     _set_extras(s)

@@ -25,7 +25,7 @@ def refresh_room(s: S, more: int) -> bool:
 
 @kernel
 def joined(s: S, ni: int) -> None:
-    """Add a node to its partition."""
+    """Add the capacity of a node that has joined to the default partition."""
     g = s.g[0]
     g.label_mb, g.label_vcores = g.cluster_mb, g.cluster_vcores
     g.nodes_peak = max(g.nodes_peak, g.n_nodes)
@@ -33,7 +33,7 @@ def joined(s: S, ni: int) -> None:
 
 @kernel
 def leaves(s: S, ni: int) -> None:
-    """Subtract a node that is about to be lost from its partition's resources."""
+    """Subtract the capacity of a node that is about to be lost from the default partition's."""
     g, node = s.g[0], s.n[ni]
     g.label_mb -= node.total_mb
     g.label_vcores -= node.total_vcores
@@ -50,7 +50,7 @@ def changed(s: S, now: int) -> None:
 
 @kernel
 def most_rounds(s: S, ni: int) -> int:
-    """Return how many containers one heartbeat may assign at most, whatever is asked for (`assign.attempt`)."""
+    """Return an upper bound of the containers that one heartbeat may assign (`assign.attempt`), regardless of asks."""
     g = s.g[0]
     most = max(g.off_max, 1) if g.multi == 1 else 1
     return min(most, max(g.con_max, 1)) if g.con_max != -1 else most
@@ -58,13 +58,13 @@ def most_rounds(s: S, ni: int) -> int:
 
 @kernel
 def counts_vcores(s: S) -> bool:
-    """Return whether a container must also fit in vcores: no under the DefaultResourceCalculator."""
+    """Return whether vcores count, which is so under the DominantResourceCalculator."""
     return s.g[0].drf == 1
 
 
 @kernel
 def overcommitted(s: S, mb: int, vcores: int) -> bool:
-    """Return whether a node with this free amount is overcommitted, as after a resized ask with a reservation."""
+    """Return whether a node with these free resources (negative if overcommitted) is overcommitted."""
     return not fits(s, 0, 0, mb, vcores)
 
 

@@ -114,7 +114,10 @@ def first_child(s: S, p: int) -> int:
 
 @kernel
 def stats(s: S, k: int) -> None:
-    """CSQueueUtils.updateUsedCapacity: set the used fractions of the queue's capacity and the cluster, in float32."""
+    """Set the fractions of its capacity and of the cluster that a queue uses, in float32.
+
+    Follows CSQueueUtils.updateUsedCapacity.
+    """
     g, x = s.g[0], s.q[k]
     if not positive(s, g.label_mb, g.label_vcores):
         x.used_cap, x.abs_used = _F0, _F0
@@ -270,7 +273,7 @@ def leave_waiting(s: S, i: int) -> None:
 
 @kernel
 def mark_stale(s: S, i: int) -> None:
-    """Mark an application whose usage the fair ordering must refresh before its next use."""
+    """Mark an application whose cached usage the ordering policy ``fair`` must refresh before it is used again."""
     x = s.a[i]
     q = s.q[x.q]
     if q.fair == 0:
@@ -311,9 +314,10 @@ def forget_all_stale(s: S, k: int) -> None:
 
 @kernel
 def look_at_stale(s: S, k: int) -> None:
-    """AbstractComparatorOrderingPolicy.reorderScheduleEntities: reorder the applications with changed usage.
+    """Reorder the applications with changed usage, and update their cached usage.
 
-    As in Hadoop, this moves an application that still waits for its activation to the active ones.
+    As in Hadoop, an application that still waits for activation becomes active here. Follows
+    AbstractComparatorOrderingPolicy.reorderScheduleEntities.
     """
     q = s.q[k]
     i = q.stale_head

@@ -42,7 +42,10 @@ def _check(s: S, i: int) -> bool:
 
 @kernel
 def _count(s: S, i: int, by: int) -> None:
-    """Add to the numbers of runnable applications of the user and all parents; the leaf has a list instead."""
+    """Add `by` to the numbers of runnable applications of the user and of the leaf's ancestors.
+
+    `_enter` and `untrack` count those of the leaf, for which Hadoop has a list.
+    """
     x = s.a[i]
     s.u[x.user].n_run += by
     p = s.q[x.q].parent

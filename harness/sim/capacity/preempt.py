@@ -1,4 +1,4 @@
-"""Preemption: select containers of queues above their share, and kill them after a waiting time.
+"""Preemption: selects containers of queues above their share, and kills them after a waiting time.
 
 Follows ProportionalCapacityPreemptionPolicy, ReservedContainerCandidatesSelector, FifoCandidatesSelector,
 CapacitySchedulerPreemptionUtils of Hadoop 3.4.2. In each round (`edit`), selectors choose containers one after the
@@ -53,10 +53,7 @@ _BY_TURN, _BY_KEY, _BY_ID, _BY_NUMBER = 0, 1, 2, 3
 
 @kernel
 def _after(s: S, by: int, x: int, y: int) -> bool:
-    """Return whether x comes before y in a heap.
-
-    A heap returns first what comes last in Hadoop's ascending order.
-    """
+    """Return whether x precedes y in a heap, which is so if x follows y in Hadoop's ascending order."""
     if by == _BY_TURN:
         return app_before(s, y, x)
     if by == _BY_NUMBER:
@@ -138,7 +135,7 @@ def _identity(s: S, one: int) -> tuple[int, int, int]:
 
 @kernel
 def _attempt_hash(s: S, app_id: int, attempt: int) -> int:
-    """ApplicationAttemptId.hashCode, as an unsigned 32-bit number."""
+    """Return ApplicationAttemptId.hashCode as an unsigned 32-bit number."""
     return ((347671 * ((347671 * 5501 + app_hash(s, app_id)) & _MASK)) + attempt) & _MASK
 
 
@@ -217,7 +214,10 @@ def _choose(s: S, one: int, n: int) -> None:
 
 @kernel
 def _try(s: S, k: int, one: int, mb: int, vcores: int, n: int) -> int:
-    """CapacitySchedulerPreemptionUtils.tryPreemptContainerAndDeductResToObtain; return the new number of choices."""
+    """Choose a container or reservation of leaf k if the leaf must still lose resources; return the new value of `n`.
+
+    Follows CapacitySchedulerPreemptionUtils.tryPreemptContainerAndDeductResToObtain.
+    """
     g, p = s.g[0], s.p[k]
     if p.obtain_mb == 0:
         p.obtain_mb = -1
@@ -290,10 +290,23 @@ def _reservations(s: S, i: int) -> int:
 
 @kernel
 def _from_app(s: S, k: int, i: int, n: int, skipped: int, between: int) -> tuple[int, int]:
-    """FifoCandidatesSelector.preemptFrom: reservations, then containers; the last key and the latest container first.
+    """Choose reservations, then containers, of application i; the last key and the latest container come first.
 
-    `skipped`: number of AMs skipped so far. Returns the new numbers of choices and of skipped AMs. `between`: number of
-    items that earlier selectors chose.
+    Follows FifoCandidatesSelector.preemptFrom.
+
+    Parameters
+    ----------
+    n
+        Number of items chosen so far in this round.
+    skipped
+        Number of AMs of this leaf that were skipped so far.
+    between
+        Number of items that earlier selectors chose.
+
+    Returns
+    -------
+    tuple of int
+        The new values of `n` and `skipped`.
     """
     g, p, w = s.g[0], s.p[k], s.pw
     n_reserved = _reservations(s, i)
@@ -332,7 +345,10 @@ def _from_app(s: S, k: int, i: int, n: int, skipped: int, between: int) -> tuple
 
 @kernel
 def _from_leaf(s: S, k: int, n: int, between: int) -> int:
-    """FifoCandidatesSelector for one leaf: latest applications first, AMs last; return the new number of choices."""
+    """Choose items of one leaf: latest applications first, AMs last; return the new number of choices.
+
+    Follows FifoCandidatesSelector.
+    """
     q, p, w = s.q[k], s.p[k], s.pw
     look_at_stale(s, k)
     p.obtains = 1 if compare(s, p.obtain_mb, p.obtain_vcores, 0, 0) > 0 else 0
@@ -370,7 +386,10 @@ def _from_leaf(s: S, k: int, n: int, between: int) -> int:
 
 @kernel
 def _from_leaves(s: S, n: int) -> int:
-    """FifoCandidatesSelector.selectCandidates after other selectors chose n; return the new number of choices."""
+    """Choose items of all leaves, after other selectors chose n items; return the new number of choices.
+
+    Follows FifoCandidatesSelector.selectCandidates.
+    """
     others = n
     for at in range(s.g[0].n_leaves):
         if s.p[s.takes[at]].disabled == 0:
@@ -473,7 +492,10 @@ def _room_for(s: S, ni: int, n: int, really: bool) -> tuple[bool, float, int]:
 
 @kernel
 def _for_reservations(s: S, n: int) -> int:
-    """ReservedContainerCandidatesSelector: make room on nodes with a reservation, the cheapest first."""
+    """Choose containers that make room for reservations, the cheapest node first; return the new number of choices.
+
+    Follows ReservedContainerCandidatesSelector.
+    """
     g, w = s.g[0], s.pw
     for at in range(g.n_leaves):
         p = s.p[s.takes[at]]
@@ -618,7 +640,7 @@ def next_round_ms(s: S) -> int:
 
 @kernel
 def run_rounds(s: S, now: int) -> int:
-    """Run all rounds that are due at `now`; return how many containers and reservations were ended, or NEED_ROOM."""
+    """Run all rounds that are due at `now`; return how many containers and reservations they ended, or NEED_ROOM."""
     g = s.g[0]
     killed = 0
     while g.round_ms <= now:

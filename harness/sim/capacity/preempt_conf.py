@@ -23,20 +23,28 @@ _LAZY, _LAZY_WORDS = "lazy-preemption-enabled", "lazy preemption"
 
 @dataclass(frozen=True, slots=True)
 class PreemptionConf:
-    """The policy's settings; times in milliseconds.
+    """Settings of ProportionalCapacityPreemptionPolicy.
 
     Parameters
     ----------
-    monitors : ``yarn.resourcemanager.scheduler.monitor.enable``: if false, no queue can be preempted from.
-    runs : whether the monitor has this policy, so that it runs periodically.
-    interval_ms, wait_ms : ``monitoring_interval``, ``max_wait_before_kill``.
-    per_round : ``total_preemption_per_round``, a fraction of the cluster.
-    ignored, natural : ``max_ignored_over_capacity``, ``natural_termination_factor``.
-    observe : ``observe_only``.
-    by_reservations, with_reserved : ``select_based_on_reserved_containers``,
-        ``additional_res_balance_based_on_reserved_containers``.
-    balance, balance_wait_ms : ``preemption-to-balance-queue-after-satisfied.*``.
-    conservative : ``conservative-drf``.
+    monitors
+        ``yarn.resourcemanager.scheduler.monitor.enable``; if it is false, no queue can be preempted from.
+    runs
+        Whether the monitor runs this policy.
+    interval_ms, wait_ms
+        ``monitoring_interval``, ``max_wait_before_kill``, ms.
+    per_round
+        ``total_preemption_per_round``, a fraction of the cluster.
+    ignored, natural
+        ``max_ignored_over_capacity``, ``natural_termination_factor``, fractions.
+    observe
+        ``observe_only``.
+    by_reservations, with_reserved
+        ``select_based_on_reserved_containers``, ``additional_res_balance_based_on_reserved_containers``.
+    balance, balance_wait_ms
+        ``preemption-to-balance-queue-after-satisfied``: ``enabled``, ``max-wait-before-kill`` (ms).
+    conservative
+        ``conservative-drf``.
     """
 
     monitors: bool

@@ -1,7 +1,7 @@
 """Hadoop's resource calculators: Default compares memory only, Dominant compares shares of the cluster.
 
-Follows DefaultResourceCalculator, DominantResourceCalculator and Resources of Hadoop 3.4.2. ``G.drf`` selects one; with
-the default calculator every result has 1 vcore (0 vcores for no memory).
+Follows DefaultResourceCalculator, DominantResourceCalculator and Resources of Hadoop 3.4.2. ``G.drf`` selects one. With
+the default calculator, functions that round return 1 vcore (0 vcores for no memory).
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"

@@ -23,7 +23,7 @@ from harness.sim.interfaces import CompiledKernel, SchedulerRequest, SimulatedSc
 
 
 def make(request: SchedulerRequest) -> Scheduler:
-    """Create a run's scheduler. Raises InputError for a plan that it cannot carry out, and for unknown queues."""
+    """Create a run's scheduler. Raises InputError for a plan that it cannot carry out, and for differing queues."""
     setup = request.setup
     if request.live and "root.queues" in setup.capacity:
         # A served cluster uses a complete configuration as it is, without an experiment's additions.
@@ -48,7 +48,7 @@ def make(request: SchedulerRequest) -> Scheduler:
 
 
 def check_plan(plan: Plan | None, mode: str) -> None:
-    """Raises InputError for a plan that the simulated Capacity Scheduler cannot carry out."""
+    """Raise InputError for a plan that the simulated Capacity Scheduler cannot carry out."""
     if plan is None:
         return
     if mode == "inside" and plan.order.measure != "stock":
@@ -70,7 +70,7 @@ def check_plan(plan: Plan | None, mode: str) -> None:
 
 
 def put_in_force(simulation: SteeredSimulation, plan: Attributes, before: Attributes, now_ms: int) -> None:
-    """Re-initialise the scheduler with the properties that a controller of a real one would write for a plan."""
+    """Re-initialise the scheduler with the properties that a controller would write to a real cluster for a plan."""
     scheduler = simulation.scheduler
     g = scheduler.S.g[0]
     there = Resource(int(g["cluster_mb"]), int(g["cluster_vcores"]))

@@ -1,7 +1,7 @@
 """The Capacity Scheduler of a served cluster: its store or file, changes over REST, and its queues in the RM's answers.
 
-If ``yarn.scheduler.configuration.store.class`` is ``memory``, the configuration is changed over REST and the file has
-only its initial content. Otherwise the file counts, and ``refreshQueues`` reads it again.
+If ``yarn.scheduler.configuration.store.class`` is ``memory``, clients change the configuration over REST, and the file
+contains only the initial configuration. Otherwise ``refreshQueues`` reads the file again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _INT_MAX = 2**31 - 1
 
 
 class ServedCapacityScheduler(ServedScheduler):
-    """The Capacity Scheduler of a served cluster; its queues are those of its start."""
+    """The Capacity Scheduler of a served cluster. Its set of queues never changes."""
 
     has_store = True
     java_class = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.capacity.CapacityScheduler"
@@ -56,10 +56,7 @@ class ServedCapacityScheduler(ServedScheduler):
         return self._placing.place(Submission(name, user, self.groups.get(user, ()), app))
 
     def leaf(self, name: str) -> str | None:
-        """Return the full path of a leaf queue, which is created if the scheduler creates queues.
-
-        None if there is none.
-        """
+        """Return the full path of a leaf queue by its path or unique short name; None if there is none."""
         slot = self.sim.scheduler.leaf_index(name)
         return None if slot is None else self.sim.scheduler.queue_paths[slot]
 
@@ -111,7 +108,7 @@ class ServedCapacityScheduler(ServedScheduler):
         """Keep all queues."""
 
     def refresh(self, reload: Callable[[], bool]) -> None:
-        """Re-read the file if it is valid; refused where the configuration has a store."""
+        """Re-read the file, which is ignored if it is invalid. Raises JavaError if the configuration has a store."""
         if self._stored:
             text = "Scheduler configuration is mutable. refreshQueues is not allowed in this scenario."
             raise JavaError("java.io.IOException", text)

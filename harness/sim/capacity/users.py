@@ -31,7 +31,7 @@ _into_leaf, _out_of_leaf = linked("user_head", "user_tail", "prev", "next")
 
 @kernel
 def ensure_user(s: S, u: int) -> None:
-    """UsersManager.getUserAndAddIfAbsent: a user unknown to the leaf is added, not active."""
+    """Add a user that the leaf does not know, as not active (UsersManager.getUserAndAddIfAbsent)."""
     x = s.u[u]
     if x.in_map == 1:
         return
@@ -119,7 +119,7 @@ def sum_ratios(s: S, k: int) -> None:
 
 @kernel
 def wake(s: S, i: int) -> None:
-    """UsersManager.activateApplication: an application has asks now; its user may become active."""
+    """Note that an application has asks now, so that its user may become active (UsersManager.activateApplication)."""
     x = s.a[i]
     u, q = s.u[x.uq], s.q[x.q]
     if u.in_map == 1 and u.act <= 0:
@@ -141,7 +141,10 @@ def wake(s: S, i: int) -> None:
 
 @kernel
 def sleep(s: S, i: int) -> None:
-    """UsersManager.deactivateApplication: an application has no more asks."""
+    """Note that an application has no more asks, so that its user may become inactive.
+
+    Follows UsersManager.deactivateApplication.
+    """
     x = s.a[i]
     u, q = s.u[x.uq], s.q[x.q]
     if u.n_listed == 0:
@@ -162,7 +165,7 @@ def sleep(s: S, i: int) -> None:
 
 @kernel
 def limit_now(s: S, k: int) -> tuple[int, int]:
-    """UsersManager.computeUserLimit for active users: return the limit of one of them."""
+    """Return the limit of one active user of a leaf, MB and vcores (UsersManager.computeUserLimit)."""
     g, q = s.g[0], s.q[k]
     if g.mutations & MUT_USERLIMIT:
         return _FAR, _FAR
@@ -199,10 +202,10 @@ def refresh_limit(s: S, k: int) -> None:
 
 @kernel
 def show_headroom(s: S, i: int) -> None:
-    """Tell the AM its headroom, including the user limit, as CapacityScheduler.allocate does.
+    """Compute the user limit for an AM's headroom, as CapacityScheduler.allocate does.
 
-    The time of this computation matters: it also stores the number of users with only waiting applications, on which
-    the AM limit per user depends.
+    The time of this computation matters: it also stores the number of users that have only waiting applications, on
+    which the AM limit per user depends.
     """
     if s.a[i].seen == 1:
         refresh_limit(s, s.a[i].q)
@@ -210,9 +213,10 @@ def show_headroom(s: S, i: int) -> None:
 
 @kernel
 def headroom(s: S, i: int) -> tuple[int, int, int]:
-    """CapacityHeadroomProvider.getHeadroom, AbstractLeafQueue.getHeadroom, and whether vcores count.
+    """Return an application's headroom (MB, vcores), and whether vcores count.
 
-    Uses the user limit as computed at this moment, as CapacityScheduler.allocate does.
+    The user limit is the present one, as in CapacityScheduler.allocate. Follows CapacityHeadroomProvider.getHeadroom
+    and AbstractLeafQueue.getHeadroom.
     """
     g, x = s.g[0], s.a[i]
     q, u, root = s.q[x.q], s.u[x.uq], s.q[0]

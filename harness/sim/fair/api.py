@@ -28,8 +28,8 @@ _LONG_MAX = 2**63 - 1
 _POLICIES = {"fair": st.FAIR, "drf": st.DRF, "fifo": st.FIFO}
 _FAIR = "yarn.scheduler.fair."
 
-#: With more leaves than this, the order by accumulated resources is updated over time (kinetic tournament tree); with
-#: fewer, all keys are computed at each choice.
+#: With more leaves than this, a kinetic tournament tree keeps the order by accumulated resources over time; with fewer,
+#: all keys are recomputed at each choice.
 FOLLOWED = 32
 
 
@@ -239,7 +239,7 @@ class Scheduler(SchedulerBase):
     # ---- order of queues
 
     def order_queues(self) -> None:
-        """Initialise the order of queues, with time-varying keys if they are linear between two changes."""
+        """Initialise the order of queues; use time-varying keys if keys are linear in time between two changes."""
         S = self.S
         xg = S.xg[0]
         straight = not (xg["half_life_ms"] > 0 or xg["part_ms"] > 0 or xg["quantum"])
@@ -270,7 +270,7 @@ class Scheduler(SchedulerBase):
         self.manager.load(allocations, is_empty=self.is_empty)
         self._sync()
         if self.manager.limit_ad_hoc():
-            # Hadoop computes the steady shares before this point.
+            # Hadoop has computed the steady shares before it applies these limits.
             self._sync_but_steady()
         for name, slot in self.users.items():
             self.S.u[slot]["max_apps"] = self._user_limit(name)

@@ -1,4 +1,4 @@
-"""Applications in the Fair Scheduler: how they arrive, run or wait, and leave.
+"""Applications in the Fair Scheduler: their arrival, whether they are runnable, and their end.
 
 Follows FairScheduler.addApplicationAttempt/removeApplicationAttempt and MaxRunningAppsEnforcer of Hadoop 3.4.2. Asks
 are in harness.sim.attempts, the choice of the next application to run in harness.sim.enforcer.
@@ -46,9 +46,9 @@ def remaining_app_slots(s: S, k: int) -> int:
 
 @kernel
 def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
-    """Return an ask's size as the scheduler accepts it.
+    """Return the resources (MB, vcores) of an ask as the scheduler normalises them.
 
-    Raised to minimum and increment, limited to the maximum allocation.
+    They are raised to the minimum, rounded up to a multiple of the increment, and limited to the maximum allocation.
     """
     g = s.g[0]
     top_mb, top_vcores = g.conf_max_mb, g.conf_max_vcores
@@ -66,7 +66,10 @@ def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
 
 @kernel
 def _count_running(s: S, leaf: int, more: int) -> None:
-    """Count one running application more (or less) in a leaf. Only queues with running applications get fair shares."""
+    """Add `more` to the number of runnable applications of a leaf and its ancestors.
+
+    Only queues with runnable applications get fair shares, so the next update recomputes shares.
+    """
     s.g[0].shares_dirty = max(s.g[0].shares_dirty, SOME_SHARES)
     p = leaf
     while p >= 0:
@@ -81,7 +84,7 @@ def _count_running(s: S, leaf: int, more: int) -> None:
 
 @kernel
 def start(s: S, i: int) -> None:
-    """Make the application runnable."""
+    """Make application i runnable."""
     x = s.a[i]
     x.runnable = 1
     q = s.q[x.q]
@@ -98,7 +101,7 @@ def start(s: S, i: int) -> None:
 
 @kernel
 def starts(s: S, i: int, now: int) -> bool:
-    """Start an application that waits if it may run; return whether it was started."""
+    """Make a waiting application runnable if the limits allow it; return whether it was made runnable."""
     x = s.a[i]
     if x.runnable == 1 or not can_run(s, x.q, x.user):
         return False
@@ -108,7 +111,7 @@ def starts(s: S, i: int, now: int) -> bool:
 
 @kernel
 def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
-    """Start an attempt of an application, or let it wait for others to end."""
+    """Start an attempt of an application, which waits if limits on running applications are reached."""
     g, x = s.g[0], s.a[i]
     begin_attempt(s, i, now)
     x.am_mb, x.am_vcores, x.demand_mb, x.demand_vcores, x.fair_mb, x.fair_vcores = 0, 0, 0, 0, 0, 0

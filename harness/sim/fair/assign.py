@@ -1,7 +1,8 @@
-"""The walk down the queue tree that assigns a node's free space.
+"""Assignment of a node's free resources: the descent of the queue tree at a heartbeat.
 
 Follows FSParentQueue/FSLeafQueue.assignContainer, FSAppAttempt.assignContainer and related methods, and FairScheduler
-.attemptScheduling of Hadoop 3.4.2, for asks without locality. Return codes: 0 nothing, 1 assigned, 2 reserved.
+.attemptScheduling of Hadoop 3.4.2, for asks without locality. Kernels that try to serve a queue or an application
+return NOTHING, TAKEN (a container was assigned) or HELD (the node was reserved).
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -79,7 +80,10 @@ def _allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> None:
 
 @kernel
 def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
-    """Serve application i's ask r on this node with a container if it fits, or possibly with a reservation."""
+    """Serve application i's ask r on a node: assign a container if it fits, or else reserve the node if allowed.
+
+    ``reserved``: the ask is served from the node's reservation.
+    """
     g, ask, node = s.g[0], s.r[r], s.n[ni]
     if ask.mb <= node.avail_mb and ask.vcores <= node.avail_vcores:
         _allocate(s, i, r, ni, now, reserved)
@@ -101,7 +105,7 @@ def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
 
 @kernel
 def _usable(s: S, i: int, r: int, ni: int) -> bool:
-    """Return whether an outstanding ask fits the whole node and the queues' maxima (hasContainerForNode)."""
+    """Return whether an outstanding ask fits the node's total capacity and the queues' maxima (hasContainerForNode)."""
     ask, node = s.r[r], s.n[ni]
     return (
         ask.count > 0
@@ -113,7 +117,10 @@ def _usable(s: S, i: int, r: int, ni: int) -> bool:
 
 @kernel
 def serve_app(s: S, i: int, ni: int, now: int) -> int:
-    """FSAppAttempt.assignContainer: try only the first ask that this node could ever hold."""
+    """Try to serve an application on a node: only its first ask that fits the node's capacity is tried.
+
+    Follows FSAppAttempt.assignContainer.
+    """
     if over_am_share(s, i):
         return NOTHING
     r = s.a[i].req_head
@@ -126,9 +133,9 @@ def serve_app(s: S, i: int, ni: int, now: int) -> int:
 
 @kernel
 def _serve_ltrf(s: S, leaf: int, ni: int, now: int) -> int:
-    """Serve a leaf's applications by ascending A.key (ties: start time, name).
+    """Serve a leaf's applications by ascending A.key, then start time, then name.
 
-    Both heaps are scanned as plain lists.
+    The heaps are not in this order, so both are scanned as lists.
     """
     refresh_app_keys(s, leaf, now)
     q = s.q[leaf]
@@ -189,7 +196,10 @@ def _serve_leaf(s: S, leaf: int, ni: int, now: int) -> int:
 
 @kernel
 def _waits(s: S, leaf: int, ni: int) -> bool:
-    """LTYARN Algorithm 1, line 13: return whether the chosen leaf could get something on this node, if it had room."""
+    """Return whether the node must wait for the chosen leaf, because some ask of the leaf fits the node's capacity.
+
+    Follows LTYARN Algorithm 1, line 13.
+    """
     if s.xg[0].waits == 0:
         return False
     i = s.q[leaf].run_head
@@ -206,7 +216,7 @@ def _waits(s: S, leaf: int, ni: int) -> bool:
 
 @kernel
 def _is_held(s: S, p: int) -> bool:
-    """Return whether a queue above p exceeds its maximum (queues in a tournament of their own are not checked)."""
+    """Return whether an ancestor of p exceeds its maximum; the flat tournament of all leaves does not check this."""
     p = s.q[p].parent
     while p >= 0:
         if not within_max(s, p):
@@ -217,7 +227,10 @@ def _is_held(s: S, p: int) -> bool:
 
 @kernel
 def _turn(s: S, v: int, p: int, lifted: int, now: int) -> int:
-    """Return the child of p that is tried next, or -1. A lifted leaf and its ancestors precede their siblings."""
+    """Return the child of p that is tried next in view v, or -1.
+
+    The starved leaf `lifted` (-1: none) and its ancestors precede their siblings of the same tier.
+    """
     c = next_turn(s, v, p, now)
     if lifted < 0 or c < 0:
         return c
@@ -229,7 +242,10 @@ def _turn(s: S, v: int, p: int, lifted: int, now: int) -> int:
 
 @kernel
 def serve_root(s: S, ni: int, now: int) -> int:
-    """FSParentQueue.assignContainer from the root: assign one container, or make one reservation, or nothing."""
+    """Descend the tree from the root to assign one container or make one reservation on a node, if possible.
+
+    Follows FSParentQueue.assignContainer.
+    """
     g, node = s.g[0], s.n[ni]
     if s.q[0].n_cand == 0 or not within_max(s, 0):
         return NOTHING
@@ -265,7 +281,10 @@ def serve_root(s: S, ni: int, now: int) -> int:
 
 @kernel
 def _clean_preempted(s: S, ni: int) -> None:
-    """FSSchedulerNode.cleanupPreemptionList: remove applications that have ended or no longer starve."""
+    """Remove a node's records of resources preempted for applications that have ended or are no longer starved.
+
+    Follows FSSchedulerNode.cleanupPreemptionList.
+    """
     node = s.n[ni]
     p = node.pre_head
     while p >= 0:
@@ -285,7 +304,10 @@ def _clean_preempted(s: S, ni: int) -> None:
 
 @kernel
 def _serve_preempted(s: S, ni: int, now: int) -> int:
-    """FairScheduler.assignPreemptedContainers: first serve the applications for which containers were killed here."""
+    """Serve the applications for which containers were killed on a node; return the number of containers assigned.
+
+    Follows FairScheduler.assignPreemptedContainers.
+    """
     _clean_preempted(s, ni)
     n, p = 0, s.n[ni].pre_head
     while p >= 0:
@@ -309,9 +331,9 @@ def _serve_preempted(s: S, ni: int, now: int) -> int:
 
 @kernel
 def _serve_reserved(s: S, ni: int, now: int) -> int:
-    """Serve a node's reservation (FSAppAttempt.assignReservedContainer).
+    """Serve a node's reservation; return the number of containers assigned, or -1 if the reservation was invalid.
 
-    Return -1 if the reservation is invalid, else the number of containers assigned (0 or 1).
+    Follows FSAppAttempt.assignReservedContainer.
     """
     node = s.n[ni]
     i = node.res_app
@@ -326,7 +348,7 @@ def _serve_reserved(s: S, ni: int, now: int) -> int:
 
 @kernel
 def attempt(s: S, ni: int, now: int) -> int:
-    """FairScheduler.attemptScheduling on a node; return the number of containers assigned."""
+    """Assign a node's free resources; return the number of containers assigned (FairScheduler.attemptScheduling)."""
     g, node = s.g[0], s.n[ni]
     total = 0
     if node.pre_head >= 0:

@@ -1,4 +1,4 @@
-"""Updates queues after a change of an application's containers, asks or reservations.
+"""Updates of the Fair Scheduler's queues after a change of an application's containers, asks or reservations.
 
 Follows FSAppAttempt.containerCompleted/reserve/unreserve and FSSchedulerNode of Hadoop 3.4.2. The change itself is made
 in harness.sim.attempts.
@@ -88,13 +88,13 @@ def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
 
 @kernel
 def unreserve(s: S, ni: int, now: int) -> None:
-    """Give up a node's reservation."""
+    """Remove a node's reservation."""
     place(s, let_go(s, ni, now))
 
 
 @kernel
 def drop_reservations(s: S, i: int, now: int) -> None:
-    """Give up all reservations of an application."""
+    """Remove all reservations of an application."""
     if s.a[i].n_reserved > 0:
         for ni in range(len(s.n)):
             if s.n[ni].alive == 1 and s.n[ni].res_app == i:
@@ -103,7 +103,7 @@ def drop_reservations(s: S, i: int, now: int) -> None:
 
 @kernel
 def freed(s: S, c: int) -> None:
-    """Update the order after a container has completed: its application may now be tried earlier."""
+    """Update the order after a container has completed, because its application may now be tried earlier."""
     g, x = s.g[0], s.c[c]
     if x.marked == 1:
         x.marked = 0
@@ -127,7 +127,7 @@ def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
 
 @kernel
 def lower_bounds(s: S, i: int, mb: int, vcores: int) -> None:
-    """Lower the bounds of application i's leaf to the size of a new ask."""
+    """Lower the bounds of the smallest asks, in application i's leaf and its ancestors, to the size of a new ask."""
     q = s.q[s.a[i].q]
     lower = False
     p = s.a[i].q

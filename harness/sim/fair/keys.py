@@ -21,15 +21,18 @@ FIRST = -1.0
 
 @kernel
 def refresh_keys(s: Any, now: int) -> Any:
-    """Compute Q.key of every queue before a choice, unless keys vary with time; a smaller key is served first.
+    """Compute Q.key of every queue before a choice, unless keys vary with time. The smallest key is served first.
 
-    Returns the starved leaf that is served first, with its ancestors, or -1. Time-varying keys do not reflect this;
-    other keys do.
+    Returns
+    -------
+    int
+        With time-varying keys: the starved leaf that is lifted, which precedes its siblings together with its
+        ancestors. -1 if there is none, and with other keys, which themselves contain the lift.
     """
     xg = s.xg[0]
     roll_rounds(s, now)
     rule = xg.rule
-    # If all leaves are compared together, the starved leaf is already the first one that may grow.
+    # If all leaves are compared by accumulated resources, the leaf to lift is already the first one that may grow.
     lifts = xg.t_wait_ms >= 0 and not (xg.flat == 1 and rule == RULE_ACCUMULATED)
     if s.g[0].moving == 1:
         return _starved(s, now) if lifts else -1
@@ -103,7 +106,10 @@ def _arrival_keys(s: Any) -> Any:
 
 @kernel
 def _lift_starved(s: Any, now: int) -> Any:
-    """LTYARN Algorithm 2: lift the demanding leaf with the least counted / weight if it has waited for T_wait."""
+    """Give the first key to the demanding leaf with the least counted / weight if it has waited for T_wait.
+
+    Its ancestors get the same key. Follows LTYARN Algorithm 2.
+    """
     best = -1
     least = 0.0
     for i in range(s.g[0].n_leaves):
@@ -129,7 +135,7 @@ def _lift_starved(s: Any, now: int) -> Any:
 
 @kernel
 def _starved(s: Any, now: int) -> Any:
-    """Return the leaf that `_lift_starved` would lift, or -1, where keys vary with time."""
+    """Return the leaf that `_lift_starved` would lift, or -1, if keys vary with time."""
     g = s.g[0]
     found = latest(s, now)
     while found >= 0 and not may_grow(s, found):

@@ -25,7 +25,7 @@ def within_max(s: S, p: int) -> bool:
 
 @kernel
 def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
-    """Return whether the leaf and its ancestors stay within their maxima with this much more.
+    """Return whether the leaf and its ancestors stay within their maxima with a further container (MB, vcores).
 
     Follows FSQueue.fitsInMaxShare.
     """
@@ -40,7 +40,7 @@ def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
 
 @kernel
 def can_run_am(s: S, leaf: int, mb: int, vcores: int) -> bool:
-    """FSLeafQueue.canRunAppAM: return whether one more AM of this size keeps the queue within its maxAMShare."""
+    """Return whether one more AM (MB, vcores) keeps the queue within its maxAMShare (FSLeafQueue.canRunAppAM)."""
     q = s.q[leaf]
     if abs(q.max_am_share - np.float32(-1.0)) < 0.0001:
         return True
@@ -116,7 +116,10 @@ def may_grow(s: S, leaf: int) -> bool:
 
 @kernel
 def headroom(s: S, i: int) -> tuple[int, int, int]:
-    """FSAppAttempt.getHeadroom and the policies' getHeadroom, and that vcores count (getSchedulingResourceTypes)."""
+    """Return an application's headroom (MB, vcores), and 1 because the Fair Scheduler counts vcores.
+
+    Follows FSAppAttempt.getHeadroom, the policies' getHeadroom, and getSchedulingResourceTypes.
+    """
     g, q = s.g[0], s.q[s.a[i].q]
     mb = min(g.cluster_mb - g.alloc_mb, q.max_mb - q.usage_mb)
     vcores = min(g.cluster_vcores - g.alloc_vcores, q.max_vcores - q.usage_vcores)

@@ -1,4 +1,4 @@
-"""Moves an application to another leaf queue, with its containers and asks.
+"""The move of an application, with its containers and asks, to another leaf queue.
 
 Follows FairScheduler.moveApplication, verifyMoveDoesNotViolateConstraints and executeMove of Hadoop 3.4.2. As there,
 the AM of a running application leaves the old leaf's AM usage and is not added to the new leaf's.
@@ -22,7 +22,10 @@ from harness.sim.waiting import can_run, no_longer_waits, wait
 
 @kernel
 def _violates(s: S, i: int, target: int) -> bool:
-    """Return whether a queue between `target` and the lowest common ancestor has no room for a running application."""
+    """Return whether the move of a runnable application would exceed a limit of `target` or its ancestors.
+
+    Only queues below the lowest common ancestor of both leaves are checked.
+    """
     x = s.a[i]
     p = target
     while p >= 0:

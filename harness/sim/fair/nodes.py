@@ -54,7 +54,7 @@ def cluster_changed(s: S) -> None:
 
 @kernel
 def joined(s: S, ni: int) -> None:
-    """Add a node; nothing is preempted on it for an application."""
+    """Initialise the Fair Scheduler's fields of a node that has joined: nothing is preempted on it."""
     g, node = s.g[0], s.n[ni]
     node.pre_head, node.pre_mb, node.pre_vcores = -1, 0, 0
     g.nodes_peak = max(g.nodes_peak, g.n_nodes)
@@ -62,14 +62,14 @@ def joined(s: S, ni: int) -> None:
 
 @kernel
 def leaves(s: S, ni: int) -> None:
-    """Drop what was preempted for applications on a node that is about to be lost."""
+    """Drop the records of resources preempted for applications on a node that is about to be lost."""
     while s.n[ni].pre_head >= 0:
         unlink_preempted(s, ni, s.n[ni].pre_head)
 
 
 @kernel
 def changed(s: S, now: int) -> None:
-    """Update the cluster after a node has joined or left. Shares change at the next update."""
+    """Update the queues after a node has joined, left or changed. Instantaneous shares change at the next update."""
     g, root = s.g[0], s.q[0]
     root.steady_mb, root.steady_vcores = g.cluster_mb, g.cluster_vcores
     cluster_changed(s)
@@ -78,13 +78,13 @@ def changed(s: S, now: int) -> None:
 
 @kernel
 def most_rounds(s: S, ni: int) -> int:
-    """Return how many containers one heartbeat may assign at most, whatever is asked for and free."""
+    """Return an upper bound of the containers that one heartbeat may assign, regardless of asks and free resources."""
     return _INT_MAX if s.g[0].assign_multiple == 1 or s.n[ni].pre_head >= 0 else 1
 
 
 @kernel
 def overcommitted(s: S, mb: int, vcores: int) -> bool:
-    """Return whether a node with these free resources has allocated more than it has.
+    """Return whether a node with these free resources (MB, vcores; negative if overcommitted) is overcommitted.
 
     The Fair Scheduler uses the DefaultResourceCalculator here, which compares memory only, whatever the queues'
     policies.

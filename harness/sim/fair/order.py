@@ -55,7 +55,7 @@ def _up(a: np.ndarray, heap: np.ndarray, off: int, pos: int, ties: bool) -> int:
 
 @kernel
 def _second_first(a: np.ndarray, i: int, j: int, ties: bool) -> int:
-    """Return `app_before` of j and i as 0 or 1, without a branch, because a processor cannot predict the result."""
+    """Return whether application j is tried before i, as 0 or 1; without branches, which a processor cannot predict."""
     x, y = a[i], a[j]
     same0, same1, same2 = x.k0 == y.k0, x.k1 == y.k1, (x.start_ms == y.start_ms) & ties
     named = ((y.name_key < x.name_key) & ties) | ((y.name_key > x.name_key) & (not ties))
@@ -101,7 +101,7 @@ def heap_insert(s: S, i: int, which: int) -> None:
 
 @kernel
 def heap_remove(s: S, i: int) -> None:
-    """Take application i out of the heap it is in."""
+    """Remove application i from its heap."""
     ties = s.g[0].mutations & MUT_TIES == 0
     x = s.a[i]
     q = s.q[x.q]
@@ -145,7 +145,10 @@ def _set_keys(s: S, i: int) -> int:
 
 @kernel
 def _set_reservable(s: S, i: int, present: bool) -> None:
-    """Count the applications that could reserve a node, so that full nodes can be skipped if there are none."""
+    """Update whether application i may reserve a node, and the counts of such applications.
+
+    Without such applications, heartbeats of full nodes can be skipped.
+    """
     from_before = s.a[i].reservable
     x = s.a[i]
     now_is = 0
@@ -223,13 +226,17 @@ def place_all(s: S, leaf: int) -> None:
 
 @kernel
 def _sign(x: float) -> int:
-    """(int) Math.signum(x): NaN gives 0."""
+    """Return (int) Math.signum(x), which is 0 for NaN."""
     return 1 if x > 0 else (-1 if x < 0 else 0)
 
 
 @kernel
 def compare(s: S, policy: int, mb: int, vcores: int, other_mb: int, other_vcores: int, single: bool) -> int:
-    """Compare as a queue's policy: memory, or dominant shares under drf (`single`: only the dominant ones)."""
+    """Compare two resources (MB, vcores) by a queue's policy; return a number below, equal to or above 0.
+
+    The policies compare memory, except for drf, which compares dominant shares and then the other shares (`single`:
+    dominant shares only).
+    """
     g = s.g[0]
     if policy != DRF:
         return 1 if mb > other_mb else (-1 if mb < other_mb else 0)
@@ -241,7 +248,10 @@ def compare(s: S, policy: int, mb: int, vcores: int, other_mb: int, other_vcores
 
 @kernel
 def is_starved(s: S, i: int) -> bool:
-    """FSAppAttempt.isStarved: below its fair share at the last update, or starved for the minimum share."""
+    """Return whether an application is below its fair share of the last update, or starved for the minimum share.
+
+    Follows FSAppAttempt.isStarved.
+    """
     x = s.a[i]
     if x.mstarve_mb != 0 or x.mstarve_vcores != 0:
         return True

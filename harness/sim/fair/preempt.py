@@ -38,10 +38,10 @@ def _app_of(s: S, c: int) -> int:
 
 @kernel
 def _can_take(s: S, c: int, i: int, considered_mb: int, considered_vcores: int) -> bool:
-    """Return whether an application may lose a container, as FSAppAttempt.canContainerBePreempted does.
+    """Return whether application i may lose container c (FSAppAttempt.canContainerBePreempted).
 
-    It must still hold at least its fair share after losing this container, those that are marked or wait for their
-    kill, and those of this pass (``considered_mb``, ``considered_vcores``).
+    It must still hold its fair share without this container, its containers that are marked or wait for their kill, and
+    the containers that this search has selected before (``considered_mb``, ``considered_vcores``).
     """
     x, a = s.c[c], s.a[i]
     q = s.q[a.q]
@@ -54,7 +54,7 @@ def _can_take(s: S, c: int, i: int, considered_mb: int, considered_vcores: int) 
 
 @kernel
 def _free_on(s: S, ni: int) -> tuple[int, int]:
-    """Return a node's free resources for starved applications: those neither promised nor reserved."""
+    """Return a node's free resources (MB, vcores), without those preempted for an application and those reserved."""
     node = s.n[ni]
     mb, vcores = node.avail_mb - node.pre_mb, node.avail_vcores - node.pre_vcores
     if node.res_app >= 0:
@@ -65,10 +65,10 @@ def _free_on(s: S, ni: int) -> tuple[int, int]:
 
 @kernel
 def _victims_on(s: S, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> tuple[int, int]:
-    """Write to work[at:] containers of one node whose end would make room for (mb, vcores).
+    """Write to ``work[at:]`` containers of a node that must end so that (mb, vcores) fit there.
 
-    Return their number and the number of AMs among them; (-1, 0) if no such containers exist. Follows
-    FSPreemptionThread.identifyContainersToPreemptOnNode.
+    Returns their number and the number of AMs among them; (-1, 0) if no such containers exist, or if ``most_ams`` or
+    more of them would be AMs. Follows FSPreemptionThread.identifyContainersToPreemptOnNode.
     """
     node, w = s.n[ni], s.work
     total = by_hash(s, node.c_head, False, node.map_cap, w, at)
@@ -191,7 +191,10 @@ def _node_order(s: S, at: int) -> int:
 
 @kernel
 def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
-    """FSSchedulerNode.addContainersForPreemption: record resources that will be freed here for application i."""
+    """Record resources that kills will free on a node for application i.
+
+    Follows FSSchedulerNode.addContainersForPreemption.
+    """
     node = s.n[ni]
     node.pre_mb += mb
     node.pre_vcores += vcores
@@ -317,10 +320,11 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
 
 @kernel
 def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
-    """FSPreemptionThread for one starved application.
+    """Choose victims for one starved application, as FSPreemptionThread does.
 
-    The nodes are in work[nodes_at:]. Behind them are: upper bounds of free space (`_look_at_room`), who may lose
-    containers (`_gives`), the smallest ask that fitted nowhere, the smallest that fitted and where, then scratch.
+    ``work[nodes_at:]`` contains the nodes. Behind them are, in this order: upper bounds of the nodes' free resources
+    (`_look_at_room`), whether applications may lose containers (`_gives`), the smallest ask that fitted nowhere, the
+    smallest ask that fitted together with the first node on which it may, and scratch space.
     """
     x, w = s.a[i], s.work
     base = nodes_at + n_nodes + _ROOM * len(s.n) + len(s.a) + 5
@@ -370,9 +374,9 @@ def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
 
 @kernel
 def preempt_pass(s: S, now: int) -> int:
-    """Choose and log (VICTIM) victims for all starved applications that `update` has queued.
+    """Choose victims for all starved applications that `update` has queued, and log them (VICTIM).
 
-    `run_kills` kills them when they are due. Return 0, or NEED_ROOM if an array is too small; then nothing is changed.
+    `run_kills` kills them when they are due. Returns 0, or NEED_ROOM if an array is too small; then nothing is changed.
     """
     g = s.g[0]
     if g.heap_top == 0:
@@ -401,14 +405,14 @@ def preempt_pass(s: S, now: int) -> int:
 
 @kernel
 def next_kill_ms(s: S) -> int:
-    """Return the time at which the next chosen container is killed, ms (the largest long: none is chosen)."""
+    """Return the time at which the next chosen container is killed, ms; the largest long if none is chosen."""
     g = s.g[0]
     return s.k[g.kill_head].t if g.kill_n > 0 else _LONG_MAX
 
 
 @kernel
 def run_kills(s: S, now: int) -> int:
-    """Kill all containers that are due at `now`; return the number of those that still lived, or NEED_ROOM."""
+    """Kill all chosen containers that are due at `now`; return how many were still live, or NEED_ROOM."""
     g = s.g[0]
     killed = 0
     while g.kill_n > 0 and s.k[g.kill_head].t <= now:

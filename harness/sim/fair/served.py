@@ -32,7 +32,7 @@ class ServedFairScheduler(ServedScheduler):
     # --- applications ---
 
     def placed_in(self, name: str, user: str, app: str = "") -> Placement:
-        """Return the queue by the rules of the file, or by the rules that yarn-site.xml implies."""
+        """Return the queue in which the file's placement rules, or those that yarn-site.xml implies, place it."""
         conf = self.sim.scheduler.conf
         placing = FairPlacing(
             self.sim.scheduler.manager,

@@ -1,7 +1,7 @@
 """The scheduler's update: demands, fair shares of queues and applications, steady shares.
 
 Follows ComputeFairShares, FSQueue/FSLeafQueue/FSParentQueue.update* and FifoPolicy of Hadoop 3.4.2. Hadoop recomputes
-everything twice a second; here values that cannot have changed are kept, with the same results.
+everything twice a second. Here values that cannot have changed are not recomputed; the results are the same.
 """
 
 # mypy: disable-error-code="no-any-return,attr-defined"
@@ -28,7 +28,7 @@ _STATE = at_address(S)
 
 @kernel
 def share_at(weight: float, ratio: float, low: int, high: int) -> int:
-    """ComputeFairShares.computeShare: weight * ratio, clamped to `low`..`high` and truncated to a long."""
+    """Return weight * ratio, clamped to `low`..`high` and truncated to a long (ComputeFairShares.computeShare)."""
     share = np.float64(weight) * ratio
     if share != share:
         return 0
@@ -44,7 +44,7 @@ def _add(x: int, y: int) -> int:
 
 @kernel
 def _fixed(q: np.ndarray, i: int, vcores: bool, steady: bool) -> int:
-    """Return the share of a queue that is excluded from the computation, or -1."""
+    """Return the fixed share of a queue that takes no part in the division, or -1 if it takes part."""
     x = q[i]
     low, high = (x.min_vcores, x.max_vcores) if vcores else (x.min_mb, x.max_mb)
     if high <= 0:
@@ -86,7 +86,10 @@ def _set_share(q: np.ndarray, i: int, vcores: bool, steady: bool, share: int) ->
 
 @kernel
 def queue_shares(q: np.ndarray, parent: int, vcores: bool, steady: bool) -> None:
-    """Split the parent's (steady) fair share of one resource among its children."""
+    """Divide a parent's fair share of one resource among its children.
+
+    ``vcores``: divide vcores instead of memory. ``steady``: divide the steady share instead of the instantaneous one.
+    """
     first = q[parent].first_child
     taken, total_max, free = 0, 0, 0
     i = first
@@ -146,7 +149,10 @@ def steady_shares(s: S) -> None:
 
 @kernel
 def reweigh(state: int, weights: np.ndarray) -> int:
-    """Apply a reload that changes only weights: rows of (queue, weight), the state given by its address."""
+    """Apply a reload that changes only weights.
+
+    ``state``: address of the state. ``weights``: rows of (queue slot, weight).
+    """
     s = _STATE(state)
     for k in range(len(weights)):
         s.q[np.int64(weights[k, 0])].weight = np.float32(weights[k, 1])
@@ -195,7 +201,7 @@ def _app_ratio(s: S, leaf: int, total: int) -> float:
 
 @kernel
 def _app_shares(s: S, leaf: int) -> None:
-    """FSLeafQueue.updateInternal: split the leaf's fair share among its runnable applications."""
+    """Divide a leaf's fair share among its runnable applications (FSLeafQueue.updateInternal)."""
     q = s.q[leaf]
     if q.n_run == 0:
         return
@@ -231,7 +237,7 @@ def _app_shares(s: S, leaf: int) -> None:
 
 @kernel
 def refresh_demand(s: S, i: int) -> None:
-    """FSAppAttempt.updateDemand: set demand to usage plus outstanding asks, until the next update."""
+    """Set an application's demand to its usage plus its outstanding asks (FSAppAttempt.updateDemand)."""
     x = s.a[i]
     q = s.q[x.q]
     mb, vcores = x.usage_mb + x.pending_mb, x.usage_vcores + x.pending_vcores
@@ -248,7 +254,7 @@ def refresh_demand(s: S, i: int) -> None:
 
 @kernel
 def _set_demand(s: S, p: int) -> bool:
-    """Set a queue's demand from its children's; return whether it has changed."""
+    """Set a queue's demand to the sum below it, limited by its maximum share; return whether it has changed."""
     q = s.q[p]
     mb, vcores = min(q.sum_mb, q.max_mb), min(q.sum_vcores, q.max_vcores)
     if mb == q.demand_mb and vcores == q.demand_vcores:
@@ -350,7 +356,7 @@ def _bounds_above(s: S, leaf: int) -> None:
 
 @kernel
 def _forget_turned(s: S, p: int) -> None:
-    """Invalidate the shares of all queues below a queue."""
+    """Reset the ``turned`` flags of a queue's children, whose shares are recomputed now."""
     s.q[p].n_turned = 0
     c = s.q[p].first_child
     while c >= 0:
@@ -360,7 +366,10 @@ def _forget_turned(s: S, p: int) -> None:
 
 @kernel
 def update(s: S, now: int) -> int:
-    """FairScheduler.update: recompute demands and shares; queue starved applications for `preempt.preempt_pass`."""
+    """Recompute demands and shares, and queue starved applications for `preempt.preempt_pass`.
+
+    Follows FairScheduler.update.
+    """
     g = s.g[0]
     _demands(s)
     if g.shares_dirty != 0:

@@ -1,4 +1,4 @@
-"""Finds the applications that starve for their fair or minimum share, and queues them for preemption.
+"""Finds the applications that are starved for their fair or minimum share, and queues them for preemption.
 
 Follows FSLeafQueue.updateStarvedApps, FSAppAttempt.fairShareStarvation and FSStarvedApps of Hadoop 3.4.2.
 """
@@ -33,7 +33,10 @@ def _wanted(s: S) -> bool:
 
 @kernel
 def _before(s: S, i: int, j: int) -> bool:
-    """Return whether the starvation of i fits in that of j, which Hadoop's comparator calls i < j (never equal)."""
+    """Return whether the starvation of i is at most that of j in both resources, by which Hadoop's comparator sorts.
+
+    The comparator never reports that two applications are equal.
+    """
     x, y = s.a[i], s.a[j]
     return x.fstarve_mb + x.mstarve_mb <= y.fstarve_mb + y.mstarve_mb and (
         x.fstarve_vcores + x.mstarve_vcores <= y.fstarve_vcores + y.mstarve_vcores
@@ -107,7 +110,10 @@ def _first(s: S, at: int, left: int) -> int:
 
 @kernel
 def _fair_starvation(s: S, i: int, now: int) -> int:
-    """FSAppAttempt.fairShareStarvation: return _FED, _HUNGRY (not for long enough) or _STARVED."""
+    """Update an application's starvation for its fair share (FSAppAttempt.fairShareStarvation).
+
+    Returns _FED (not below its share), _HUNGRY (below it, but not for long enough) or _STARVED.
+    """
     x = s.a[i]
     q = s.q[x.q]
     threshold = np.float64(q.fair_threshold)
@@ -148,7 +154,7 @@ def _foremost(s: S, leaf: int, at: int, n: int) -> int:
 
 @kernel
 def _content(s: S, i: int) -> None:
-    """Mark an application as not starved for its part of the leaf's minimum share."""
+    """Mark an application as not starved for the leaf's minimum share."""
     x = s.a[i]
     if x.mstarve_mb != 0 or x.mstarve_vcores != 0:
         x.mstarve_mb, x.mstarve_vcores = 0, 0

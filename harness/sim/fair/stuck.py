@@ -1,6 +1,6 @@
 """Explains why a Fair Scheduler cluster is stuck: which queue waits for what, and which setting would help.
 
-Runs in Python, at most once per virtual minute: nothing here affects decisions.
+The functions run in Python once a run is stuck, and do not affect decisions.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def _sign(x: float) -> int:
 
 @kernel
 def _before(s: S, i: int, j: int) -> bool:
-    """Compare two queues as Hadoop's comparator does: it subtracts shares, so that NaN is equal to everything."""
+    """Return whether queue i precedes j in Hadoop's comparator, which subtracts shares: NaN is equal to everything."""
     x, y = s.seat[i], s.seat[j]
     if x.tier != y.tier:
         return x.tier < y.tier

@@ -33,7 +33,8 @@ from harness.sim.kernel import kernel
 
 _NEVER = 1 << 62
 _STALE = -1
-#: Two keys whose relative rates are nearly equal are compared again after this time; rounding errors are far smaller.
+#: Two keys whose rates differ by less than this fraction are compared again after this time (ms). Rounding errors are
+#: far smaller.
 _ALIKE, _ALIKE_MS = 1e-12, 60_000
 
 
@@ -358,7 +359,10 @@ def _before(s: S, i: int, j: int) -> bool:
 
 @kernel
 def _match(s: S, i: int, j: int, now: int, late: bool) -> tuple[int, int]:
-    """Return which of two queues with time-varying keys comes first now, and until when (exclusive) that is certain."""
+    """Return which of two queues with time-varying keys comes first, and the time (exclusive, ms) up to which it does.
+
+    ``late``: compare in the tournament of all leaves with asks, where tiers do not count.
+    """
     x, y = s.seat[i], s.seat[j]
     if not late and x.tier != y.tier:
         return (i if x.tier < y.tier else j), _NEVER

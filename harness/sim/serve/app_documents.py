@@ -13,7 +13,7 @@ from harness.yarn.releases import JERSEY_2_SINCE
 
 
 class AppWriter:
-    """Writes applications as they are at one instant."""
+    """Writes the JSON documents of applications as of one instant."""
 
     def __init__(self, cluster: LiveCluster, base: str, held: Held, requests: bool) -> None:
         self.cluster, self.base, self.held, self.requests = cluster, base, held, requests
@@ -153,9 +153,9 @@ class AppWriter:
         return found
 
     def _seconds(self, memory_s: int, vcore_s: int) -> Document:
-        """Return the resource-seconds of each type: before Hadoop 3.5 only the last entry, as text.
+        """Return the resource-seconds by resource type.
 
-        Later all, as numbers.
+        Before Hadoop 3.5, the RM writes only the last entry, as text; since then it writes all entries, as numbers.
         """
         if self.cluster.release.hadoop < JERSEY_2_SINCE:
             return {"entry": {"key": "vcores", "value": str(vcore_s)}}

@@ -1,7 +1,7 @@
 """The ResourceManager's JSON, as Hadoop 3.4.2 writes it: names, types, and when a field is omitted.
 
-Tests compare these functions with recorded answers of a real RM (tests/sim/serve). What a simulated cluster cannot know
-(a node's real memory, ports, logs) has the value of an idle node.
+Tests compare these functions with recorded answers of a real RM (tests/sim/serve). Fields that a simulated cluster has
+no data for (a node's real memory use, ports, logs) have the values of an idle node.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Runs a simulated cluster in virtual time that follows the wall clock at a given speed, protected by one lock.
 
-Does what a ResourceManager does by itself between requests of clients: it runs applications, checks the allocation file
+Like a ResourceManager, the cluster works between clients' requests: it runs applications, checks the allocation file
 every 10 s (AllocationFileLoaderService of Hadoop 3.4.2) and removes empty ad hoc queues.
 """
 
@@ -25,9 +25,9 @@ from harness.sim.setup import SimSetup
 from harness.sim.world import J_RUNNING, NEVER
 from harness.yarn.releases import release_of
 
-#: The RM's poll interval of the file, which it loads if the file has not changed for longer than `STILL_MS`.
+#: Interval at which the RM checks the file, and how long the file must be unchanged before the RM loads it, ms.
 POLL_MS, STILL_MS = 10_000, 5_000
-#: How long the RM caches its counts of running containers (SchedulerApplicationAttempt).
+#: How long the RM caches the usage of running containers (SchedulerApplicationAttempt), ms.
 CACHE_MS = 3_000
 #: How often time is updated when there is no request, wall seconds.
 _BEAT_S = 0.2
@@ -42,13 +42,20 @@ class LiveCluster:
 
     Parameters
     ----------
-    setup : the cluster, its jobs and its scheduler.
-    file : the allocation file, which already exists with the content of ``setup.allocations``.
-    speed : seconds of virtual time per second of the wall clock.
-    completed : how many ended applications are retained.
-    clock : seconds since 1970; for tests.
-    log : receives what the RM would write into its log.
-    hadoop : the Hadoop release whose answers it gives (harness.yarn.releases).
+    setup
+        The cluster, its jobs and its scheduler.
+    file
+        The scheduler's file, which already exists with the content of ``setup``.
+    speed
+        Seconds of virtual time per second of the wall clock.
+    completed
+        Number of ended applications that are retained.
+    clock
+        Returns seconds since 1970; for tests.
+    log
+        Receives the messages that the RM would write to its log.
+    hadoop
+        The Hadoop release whose answers the cluster gives (harness.yarn.releases).
     """
 
     def __init__(
@@ -82,7 +89,7 @@ class LiveCluster:
     # --- time ---
 
     def start(self) -> None:
-        """Start a thread that updates the time without requests."""
+        """Start a thread that advances virtual time even if there are no requests."""
         self._thread = threading.Thread(target=self._run, name="virtual time", daemon=True)
         self._thread.start()
 
@@ -97,7 +104,7 @@ class LiveCluster:
             self.catch_up()
 
     def catch_up(self) -> int:
-        """Advance virtual time to the wall clock's (at most 10 s of work at once); return it in ms."""
+        """Advance virtual time to the wall clock's, in at most 10 s of work; return the virtual time, ms."""
         with self.lock:
             target = int((self._clock() - self._began) * 1000 * self.speed)
             until = time.monotonic() + 10.0
@@ -185,16 +192,19 @@ class LiveCluster:
     # --- applications ---
 
     def application(self, number: int) -> Application | None:
-        """Return an application that the RM (still) knows."""
+        """Return an application by its number; None if the RM does not know it (any more)."""
         return self.sim.applications.get(number)
 
     def new_number(self) -> int:
-        """Return a number for an application that a client is about to submit."""
+        """Return the number of an application that a client is about to submit."""
         with self.now() as sim:
             return sim.new_number()
 
     def submit(self, number: int, job: JobSpec, change: Callable[[Application], None]) -> Application:
-        """Submit a job now. `change` completes the RM's application. Raises InputError if no node can hold it."""
+        """Submit a job now. `change` sets the remaining fields of its `Application`.
+
+        Raises InputError if the job cannot run on any node.
+        """
         with self.now() as sim:
             app = sim.submit(number, job, change)
             if app.am_runs_s is not None:
@@ -235,13 +245,13 @@ class LiveCluster:
             }
 
     def held(self) -> Held:
-        """Return what running containers use and have used, by job slot, in one pass."""
+        """Return the resource usage of running and ended containers by job slot, computed in one pass."""
         return Held(self.sim)
 
     def account(self, app: Application, held: Held) -> tuple[int, int]:
-        """Return (memory-seconds, vcore-seconds) as the RM shows them.
+        """Return an application's usage (MB-seconds, vcore-seconds) as the RM reports it.
 
-        Use of running containers is counted every 3 s.
+        The usage of running containers is cached for 3 s.
         """
         if app.state:
             return app.memory_seconds, app.vcore_seconds
@@ -255,7 +265,11 @@ class LiveCluster:
 
 
 class Held:
-    """Values of all jobs at one instant, as lists by job slot: use of running containers, and of ended ones."""
+    """Resource usage of all jobs at one instant, as lists by job slot.
+
+    ``running_mb_s``, ``running_vc_s``: of running containers (MB s, vcore s); ``ended_mb``, ``ended_vc``: of ended
+    containers (MB ms, vcore ms).
+    """
 
     def __init__(self, sim: LiveSimulation) -> None:
         world, now = sim.world, sim.now_ms

@@ -1,7 +1,7 @@
 """The REST server: paths and methods of a ResourceManager, its status codes and its RemoteExceptions.
 
-JSON only: a real RM writes XML for a client that prefers it. The user is the one in ``user.name``, as on a cluster
-without Kerberos.
+The server writes only JSON; a real RM writes XML for a client that prefers it. The parameter ``user.name`` names the
+user, as on a cluster without Kerberos.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _undeclared(message: str | None = None) -> Refusal:
 
 
 class Face:
-    """Handles each request. One object serves all connections; the cluster's lock makes it safe."""
+    """Handles the requests of all connections; the cluster's lock makes it thread-safe."""
 
     def __init__(self, cluster: LiveCluster) -> None:
         self.cluster = cluster
@@ -105,7 +105,10 @@ class Face:
     def answer(
         self, method: str, path: str, query: Mapping[str, list[str]], body: bytes
     ) -> tuple[int, Any, str | None]:
-        """Return (status, body, Location): the body is a document, a text or None. Raises Refusal."""
+        """Return the response to a request: status, body (a document, a text or None) and Location header.
+
+        Raises Refusal or Answer for an error response.
+        """
         if path == "/conf" and method == "GET":
             return 200, self._conf(query), None
         parts = [part for part in path.split("/") if part]
@@ -140,10 +143,10 @@ class Face:
         return without_empty_maps(document) if self._jersey_2 else document
 
     def _json(self, body: bytes, *, strict: bool = False) -> Any:
-        """Return the body's document.
+        """Return the JSON document of a request's body.
 
-        Since 3.5 a body that is no JSON object is refused. Before, it counted as empty in requests about applications;
-        in requests about the configuration (``strict``), a body that is no JSON was refused.
+        Since Hadoop 3.5, a body that is no JSON object is refused. Earlier releases treat it as empty in requests about
+        applications; in requests about the configuration (``strict``), they refuse a body that is no JSON.
         """
         try:
             found = json.loads(body) if body.strip() else {}
@@ -253,7 +256,7 @@ class Face:
         return {"property": rows[0]} if name else {"properties": rows}
 
     def _says_synchronous(self) -> bool:
-        """State that the scheduler is synchronous, in releases whose default is asynchronous scheduling."""
+        """Return whether ``/conf`` must state that scheduling is synchronous, because the release's default is not."""
         return self.cluster.release.asynchronous and self.cluster.sim.served.may_be_asynchronous
 
     def _version(self) -> Any:
@@ -394,7 +397,7 @@ class _Handler(BaseHTTPRequestHandler):
     server_version = "Jetty(simulated)"
     sys_version = ""
     timeout = 120
-    # Send a response at once: small segments would wait for the other side's acknowledgement.
+    # Disable Nagle's algorithm, because small segments would wait for the client's acknowledgement.
     wbufsize = -1
     disable_nagle_algorithm = True
     face: Face

@@ -1,7 +1,7 @@
-"""Hadoop's RPC, the server's side: ``refreshQueues`` (admin port) and ``getQueueInfo`` (client port), SIMPLE only.
+"""Server for Hadoop's RPC: ``refreshQueues`` (admin port) and ``getQueueInfo`` (client port), without Kerberos.
 
-The wire format is in harness.yarn.rpc. Connections stay open for further calls, as Java clients expect. An unknown
-method is answered with RpcNoSuchMethodException, as in Hadoop.
+The wire format is in harness.yarn.rpc. Connections stay open for further calls, as Java clients expect. A call of an
+unknown method returns RpcNoSuchMethodException, as in Hadoop.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A simulation that is advanced to given times step by step, and acted upon in between, instead of run to its end.
+"""A simulation that is advanced in steps, between which clients may change it, instead of run to its end.
 
-Keeps the ResourceManager's view of applications (ids, names, states, retained ended ones); their resources come from
-the simulator.
+It stores the ResourceManager's data of applications (IDs, names, states, retained ended ones); their resources come
+from the simulator.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, R_AM
 APPLICATION_TYPES = {"mapreduce": "MAPREDUCE", "spark": "SPARK", "dag": "TEZ", "service": "YARN"}
 #: How many ended applications are retained (``yarn.resourcemanager.max-completed-applications``).
 MOST_COMPLETED = 1000
-#: Virtual time advances in steps of at most this, so that applications are numbered in the order of arrival.
+#: Largest step of virtual time, ms; small steps number the applications in the order of arrival.
 _STEP_MS = 5000
 
 
 @dataclass(slots=True)
 class Application:
-    """One application, as the ResourceManager knows it. Times in ms of virtual time."""
+    """The ResourceManager's data of one application. Times are in ms of virtual time."""
 
     number: int
     name: str
@@ -40,17 +40,17 @@ class Application:
     queue: str
     type: str
     submitted_ms: int
-    row: int = -1  # the job's row; -1: it was refused at once
-    slot: int = -1  # the job's slot while it lives
-    gen: int = -1
+    row: int = -1  # row of the job in the result; -1: the submission was refused
+    slot: int = -1  # slot of the job until it ends
+    gen: int = -1  # ``gen`` of that slot
     tags: tuple[str, ...] = ()
     tasks: int = 0
     unmanaged: bool = False
-    registers: bool = True  # whether its master ever registers with the RM
-    am_runs_s: float | None = None  # an AM that ends by itself, without having registered
+    registers: bool = True  # whether its AM registers with the RM
+    am_runs_s: float | None = None  # lifetime of an AM that ends without having registered; None: no such AM
     killed_by: str | None = None
     # Set after its end:
-    state: str = ""  # FINISHED, FAILED, KILLED; empty: it lives
+    state: str = ""  # FINISHED, FAILED, KILLED; empty: it has not ended
     launched_ms: int = -1
     finished_ms: int = -1
     node: int = -1
@@ -65,10 +65,10 @@ class Application:
 
 
 class LiveSimulation(Simulation):
-    """A cluster that runs for ever. Not thread-safe; `harness.sim.serve.live` is.
+    """A simulated cluster that runs for ever. It is not thread-safe; `harness.sim.serve.live` is.
 
-    `setup` is as for a run; its samples, time limit and task log are not used. Queues come and go: an allocation file
-    may be reloaded, submissions make ad hoc queues.
+    ``setup`` is the setup of a run, whose samples, time limit and task log are not used. The set of queues may change,
+    because allocation files are reloaded and submissions create ad hoc queues.
     """
 
     live = True
@@ -153,7 +153,7 @@ class LiveSimulation(Simulation):
     # --- applications ---
 
     def _note_applications(self) -> None:
-        """Number the applications that arrived since the last call, and close those that have ended."""
+        """Number the applications that arrived since the last call, and store the results of those that have ended."""
         world, a = self.world, self.scheduler.S.a
         jobs = world.jobs
         self._make_room_for_rows()
@@ -250,10 +250,10 @@ class LiveSimulation(Simulation):
         return number
 
     def submit(self, number: int, job: JobSpec, change: Callable[[Application], None]) -> Application:
-        """Submit a job now, under a number that `new_number` gave (or any that is free).
+        """Submit a job now, under a number that `new_number` returned (or any free number).
 
-        Its queue is created if needed. `change` is called with the application before anything happens to it. Raises
-        InputError for what no node can hold.
+        Its queue is created if needed. `change` is called with the new `Application`, whose fields it may set. Raises
+        InputError if a container of the job fits on no node.
         """
         self._reserved.discard(number)
         placed = self.served.placed_in(job.queue, job.user, job.name)
@@ -273,7 +273,7 @@ class LiveSimulation(Simulation):
         self.world, slot = self.feed.put(self.world, spec)
         g = self.scheduler.S.g
         following = int(g["next_app_id"][0])
-        # The only arrival that is now due takes the next number.
+        # This job is the only arrival that is due, so it gets the next number.
         g["next_app_id"] = number
         self._step(self.now_ms)
         g = self.scheduler.S.g
@@ -305,7 +305,7 @@ class LiveSimulation(Simulation):
         self.push(max(at_ms, self.now_ms), E_LIFETIME, app.gen, app.slot)
 
     def move(self, app: Application, leaf: str) -> bool:
-        """Move an application to a leaf (a full path) now; return False if there is none, or limits forbid it."""
+        """Move an application to a leaf (a full path) now; return False if it has ended or the scheduler refuses."""
         if app.slot < 0 or not self.served.move(app.slot, leaf):
             return False
         app.queue = leaf

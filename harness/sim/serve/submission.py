@@ -1,8 +1,9 @@
 """Converts a client's submission to a job of the simulator.
 
-A simulated node runs no programs. The environment variable YARNFAIR_JOB of the AM tells what an application does, as a
+A simulated node runs no programs. The AM's environment variable YARNFAIR_JOB describes what an application does, as a
 JSON object with its stages. Without it, the AM's command counts: ``sleep N`` is an AM that never registers and ends
-after N seconds, as on a real cluster; any other command holds the AM's container until it is killed.
+after N seconds, as on a real cluster; ``exit N``, ``true`` and ``false`` end at once; any other command holds the AM's
+container until it is killed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from harness.model.jobs import Duration, JobSpec, Stage
 from harness.model.resources import Resource
 from harness.sim.serve.simulation import Application
 
-#: The variable that tells what an application does.
+#: The environment variable that describes what an application does.
 JOB_VARIABLE = "YARNFAIR_JOB"
 _SLEEP = re.compile(r"^\s*(?:exec\s+)?sleep\s+(\d+(?:\.\d+)?)\s*$")
 _EXIT = re.compile(r"^\s*(?:exit\s+\d+|true|false)\s*$")
@@ -46,7 +47,7 @@ class Size(Strict):
 
 
 class StageGiven(Size):
-    """A stage: a number of tasks of one duration, or a list with the duration of each task."""
+    """A stage: a number of tasks with one duration, or a list of the tasks' durations, seconds."""
 
     name: str | None = None
     tasks: Count = 1
@@ -56,7 +57,7 @@ class StageGiven(Size):
     slow_start: Annotated[float, Field(ge=0, le=1)] = 1.0
 
     def stage(self, at: int, am: Resource) -> Stage:
-        """Return the stage at position `at`; omitted values come from the AM's size."""
+        """Return the stage at position `at`; omitted resources are those of the AM."""
         duration, tasks = Duration("constant", value_s=self.duration_s), self.tasks
         if self.durations_s is not None:
             duration, tasks = Duration("listed", values_s=tuple(self.durations_s)), len(self.durations_s)
@@ -72,7 +73,7 @@ class StageGiven(Size):
 
 
 class JobGiven(Strict):
-    """The content of the variable."""
+    """The content of the environment variable."""
 
     keys_page: ClassVar[str] = "docs/how-to/simulated-rm.md"
 

@@ -1,4 +1,4 @@
-"""Values that all answers share: resources as JSON, names of states, ports."""
+"""Values that several answers contain: resources as JSON, names of states, ports."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _information(name: str, units: str, value: int, least: int, most: int) -> Do
 def resource(
     mb: int, vcores: int, bounds: tuple[int, int, int, int] = (0, JAVA_LONG_MAX, 0, JAVA_LONG_MAX)
 ) -> Document:
-    """Return a resource as JSON; `bounds`: smallest and largest memory and vcores of the resource type."""
+    """Return a resource (MB, vcores) as JSON; `bounds`: minimum and maximum of memory, then of vcores."""
     return {
         "memory": mb,
         "vCores": vcores,
