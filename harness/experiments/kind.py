@@ -1,8 +1,8 @@
-"""Experiment types: their interface and their list. Extensions add further types (`harness.base.extensions`).
+"""The interface of experiment types. Extensions add further types (`harness.base.extensions`).
 
 An experiment type defines the keys of its files, the runs of a file, what one run does, metrics that compare runs, and
-how its runs are compared and shown. Everything else is shared: run directories, seeds, processes, campaigns, resuming
-after a crash (harness.experiments.run, harness.experiments.campaign).
+how its runs are compared and shown. All types share run directories, seeds, processes, campaigns and the resumption of
+interrupted runs (harness.experiments.run, harness.experiments.campaign).
 """
 
 from __future__ import annotations
@@ -68,10 +68,18 @@ class KindVariant:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A cluster that is already running.
+    """The cluster of a real run: an external cluster, or options of a cluster to be started (``rm`` is None).
 
-    Has the ResourceManager's addresses, the path of its allocation file, and a folder that this machine and all nodes
-    see under the same path. ``rm`` None: start a cluster.
+    Parameters
+    ----------
+    rm, admin, client
+        The external ResourceManager's REST, admin and client addresses.
+    allocations
+        The location of its allocation file.
+    shared
+        A folder that this machine and all nodes see under the same path.
+    python
+        The Python interpreter on the nodes.
     """
 
     rm: str | None = None
@@ -94,7 +102,7 @@ NEVER_ENDS = "it can never end"
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one run ended. ``exit_code``: 0, 4 (jobs failed) or 5 (time limit); ``why`` describes it."""
+    """The end of one run. ``exit_code``: 0, 4 (jobs failed) or 5 (time limit); ``why``: the reason, if it is not 0."""
 
     summary: dict[str, Any]
     exit_code: int = 0
@@ -112,7 +120,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """The result of a simulated run: its summary, tables and lines by file name, and how it ended."""
+    """The result of a simulated run: summary, tables by file name, lines of ``decisions.jsonl``, and how it ended."""
 
     summary: dict[str, Any]
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
@@ -123,9 +131,10 @@ class Computed:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """An experiment file that has been read, and can be pickled; experiment types add the objects that it names.
+    """An experiment file that has been read. It can be pickled; experiment types add the objects that the file names.
 
-    ``spec``: the file as the type's model. ``hash``: of everything on which results depend, except policies and seeds.
+    ``spec``: the file as the type's model. ``hash``: hash of everything on which results depend, except policies and
+    seeds.
     """
 
     spec: Any
@@ -148,7 +157,7 @@ class Loaded:
 
 
 def hash_of(resolved: Mapping[str, object], *, ensure_ascii: bool = True) -> str:
-    """Return the hash of everything on which an experiment's figures depend, which excludes ``about``."""
+    """Return the hash of everything on which an experiment's results depend, which excludes ``about``."""
     counted = {key: value for key, value in resolved.items() if key != "about"}
     return hashlib.sha256(json.dumps(counted, sort_keys=True, ensure_ascii=ensure_ascii).encode()).hexdigest()
 
@@ -189,7 +198,7 @@ def without_seed(variant: Any) -> str:
 
 
 def by_variant(ended: Sequence[Ended]) -> dict[str, list[dict[str, Any]]]:
-    """Return the summaries of each variant over its seeds."""
+    """Return the summaries of each variant's runs, one per seed, by the variant's name without the seed."""
     groups: dict[str, list[dict[str, Any]]] = {}
     for run in ended:
         groups.setdefault(without_seed(run.variant), []).append(run.summary)
@@ -244,7 +253,7 @@ class Kind:
         return None
 
     def limits_s(self, experiment: Any) -> tuple[float | None, float | None]:
-        """Return the file's duration of a run on a real cluster, if it has one, and the time limit."""
+        """Return the file's duration of a run on a real cluster, and the time limit, seconds (None: not set)."""
         return None, None
 
     # --- running ---

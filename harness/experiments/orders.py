@@ -1,4 +1,7 @@
-"""How single queues divide among their applications or children, as set in an experiment's file (LTYARN 6.2.3)."""
+"""Orders of single queues: how they divide among their applications or children, by an experiment's file.
+
+Follows LTYARN 6.2.3.
+"""
 
 from __future__ import annotations
 

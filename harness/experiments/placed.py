@@ -26,7 +26,8 @@ def with_scheduler_file(experiment: LoadedExperiment, file: SchedulerFile) -> tu
 
     Returns
     -------
-    The experiment, and remarks for the user.
+    tuple of LoadedExperiment and list of str
+        The experiment, and remarks for the user.
 
     Raises
     ------
@@ -94,9 +95,10 @@ def queues_of(weights: Mapping[str, float]) -> dict[str, QueueSpec | None]:
 
 
 def _policies(uses: Sequence[PolicyUse], scheduler: SimulatedScheduler) -> tuple[list[PolicyUse], list[str]]:
-    """Return an experiment's policies for one scheduler: its stock policy replaces the other one's.
+    """Return an experiment's policies for one scheduler, and remarks on policies that have changed.
 
-    Others act as they can.
+    The scheduler's stock policy replaces that of another scheduler. Other policies act from outside if the scheduler
+    supports no policies inside.
     """
     found: dict[str, PolicyUse] = {}
     notes = []

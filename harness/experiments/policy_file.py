@@ -1,7 +1,4 @@
-"""Policy configurations.
-
-YAML files with a policy and its settings (yarn-policy/), usable in place of a policy's name.
-"""
+"""Policy configurations: YAML files with a policy and its settings (yarn-policy/), accepted as a policy's name."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class LoadedExperiment(Loaded):
     scheduler_file: SchedulerFile | None = None
 
     def described(self) -> dict[str, Any]:
-        """Return what ``run.json`` stores about it besides the hash."""
+        """Return the experiment's entries of ``run.json`` besides the hash."""
         capacity = self.capacity
         return {
             "capacity_mb": capacity.memory_mb,
@@ -96,8 +96,8 @@ def experiment_path(name: str) -> Path:
 def load_experiment(name: str, document: YamlDocument | None = None) -> LoadedExperiment:
     """Read an experiment and the workloads that it uses. ``document``: its file, if it has been read already.
 
-    Raises InputError with file, line and key: unknown keys, unknown queues, demands that fit no node, another
-    experiment type ...
+    Raises InputError, with file, line and key, for unknown keys and queues, demands that fit no node, another
+    experiment type and other errors.
     """
     if document is None:
         document = read_yaml(experiment_path(name))
@@ -142,9 +142,9 @@ def _load(document: YamlDocument, spec: Experiment, key: str, leaves: Sequence[s
 
 
 def _workload_path(use: str, document: YamlDocument, at: tuple[str, ...]) -> Path:
-    """Return a file beside the experiment (``*.yaml``), or one of the project's by name.
+    """Return a file beside the experiment (``*.yaml``), or one of the project's by name (``facebook``).
 
-    ``facebook``, ``contended/spark``.
+    A name may have a folder, as in ``contended/spark``.
     """
     if "\0" in use:
         raise InputError("a workload's name with a NUL in it", where=document.where(at), hint="correct it")
@@ -290,14 +290,26 @@ def variants_of(
     settings: Mapping[str, str] | None = None,
     seeds: Sequence[int] = (),
 ) -> list[Variant]:
-    """Return the runs: the file's policies or those of the call, times the seeds.
+    """Return an experiment's runs: each policy with each seed.
 
-    ``policies``: names of the call (``ltrf``, ``ltrf@outside``); entries of the file with exactly this name are used
-    unchanged, otherwise entries of this policy and mode under other names, otherwise the policy with its defaults.
-    ``settings``: of the call; each applies to every policy that has it, ``period`` (or ``period_s``) to policies from
-    outside.
+    Parameters
+    ----------
+    policies
+        Names of the call (``ltrf``, ``ltrf@outside``); none: all policies of the file. A name selects the file's entry
+        with exactly this name, otherwise its entries of this policy and mode under other names, otherwise the policy
+        with its default settings.
+    settings
+        Settings of the call. Each applies to every policy that has it; ``period`` (or ``period_s``) applies to policies
+        from outside.
+    seeds
+        Seeds of the call; none: the file's.
 
-    Raises CallError for an unknown setting of a policy, InputError if it is in the file.
+    Raises
+    ------
+    CallError
+        A policy or setting of the call is wrong.
+    InputError
+        A policy or setting of the file is wrong.
     """
     uses = _called(experiment, policies)
     given = dict(settings or {})
@@ -392,7 +404,7 @@ def _check(policy: str, settings: Mapping[str, object], where: str) -> None:
 
 
 def _mistake(what: str, where: str, hint: str | None) -> InputError | CallError:
-    """Return an error in the file as the file's (exit 1), one in the call as the call's (2); both name the position."""
+    """Return an InputError (exit code 1) for a position in the file, or a CallError (exit code 2) for the call."""
     return (CallError if where == "--policy" else InputError)(what, where=where, hint=hint)
 
 

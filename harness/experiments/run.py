@@ -51,15 +51,38 @@ def run_experiment(
     workers: Processes | None = None,
     contents: Contents | None = None,
 ) -> list[Ended]:
-    """Run all variants; results do not depend on how many run in parallel.
+    """Run all variants of an experiment; results do not depend on how many run in parallel.
 
     Runs that the same call left unfinished in the folder are resumed; ended ones run again, unless ``resume``. On a
-    real backend they run one after another on one cluster: started for them, the given `target`, or that of a `runner`;
-    `on_progress` receives progress messages. ``workers``: processes for simulations, which stay for the next
-    experiment. ``contents``: the content of the folder, if it is not the experiment's runs.
+    real backend, the variants run one after another on one cluster.
 
-    Raises InputError for a folder that holds something else, before anything runs; errors of a run (its directory then
-    has the exit code); and KeyboardInterrupt (130).
+    Parameters
+    ----------
+    folder
+        The folder of run directories.
+    processes
+        Number of simulations at once; None: the number of cores.
+    resume
+        Whether to keep ended runs.
+    on_step, on_end
+        Receive the progress and the result of each run.
+    target
+        The external cluster of a real backend; None: a cluster is started.
+    on_progress
+        Receives messages.
+    runner
+        Runs each variant instead of the experiment type's own runner.
+    workers
+        Processes for simulations, which stay for the next experiment.
+    contents
+        Description of the folder's content, if it is not the experiment's runs.
+
+    Raises
+    ------
+    InputError
+        The folder holds something else; nothing has run then.
+    YarnfairError, KeyboardInterrupt
+        A run failed or was interrupted; its directory has the exit code.
     """
     check_backend(backend)
     if runner is None:

@@ -1,4 +1,4 @@
-"""Reads a scheduler's own file for a simulation; the content tells which scheduler it belongs to."""
+"""Reads a scheduler's own file for a simulation; its content determines the scheduler."""
 
 from __future__ import annotations
 
@@ -40,11 +40,16 @@ def read_scheduler_file(
 
     Parameters
     ----------
-    path : the file.
-    conf : properties of yarn-site.xml that belong to it.
-    place : ``rules``: the file's placement rules place applications; ``spread``: applications go to its leaves in turn.
-    drop : whether settings that the simulator does not cover are left out.
-    groups : user -> groups, the primary one first, for rules that use groups.
+    path
+        The file.
+    conf
+        Properties of yarn-site.xml that belong to it.
+    place
+        ``rules``: the file's placement rules place applications; ``spread``: applications go to its leaves in turn.
+    drop
+        Whether to leave out settings that the simulator does not cover.
+    groups
+        Groups by user, the primary one first, for rules that use groups.
 
     Raises
     ------
@@ -73,9 +78,12 @@ def left_out(data: bytes, *, source: str, conf: Mapping[str, str] | None = None)
 
     Parameters
     ----------
-    data : the content of the file.
-    source : the name of the file in messages.
-    conf : properties of yarn-site.xml that belong to the file.
+    data
+        The content of the file.
+    source
+        The name of the file in messages.
+    conf
+        Properties of yarn-site.xml that belong to the file.
 
     Raises
     ------

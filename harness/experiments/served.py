@@ -1,4 +1,4 @@
-"""What `yarnfair sim serve` serves: an experiment's cluster and jobs, or a synthetic load of a given size."""
+"""The cluster and load that `yarnfair sim serve` serves: an experiment's, or a synthetic load of a given size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from harness.sim.scheduler_file import SchedulerFile
 if TYPE_CHECKING:
     from harness.sim.setup import SimSetup
 
-#: The synthetic load: sizes of AM and task, duration of a task, number of tasks of an application (it never ends).
+#: The synthetic load: resources of AM and task, and number of tasks of an application (so many that it never ends).
 _AM, _TASK, _TASKS = Resource(1024, 1), Resource(1024, 1), 1_000_000
 #: Log-normal with a mean of 120 s.
 _DURATION = Duration("lognormal", mu=4.662491742782046, sigma=0.5)
@@ -77,7 +77,8 @@ def setup_on_file(file: SchedulerFile, apps: int, seed: int = 1) -> SimSetup:
 def synthetic_setup(queues: int, apps: int, seed: int = 1, scheduler: str = DEFAULT_SCHEDULER) -> SimSetup:
     """Return `queues` leaves of equal weight and `apps` endless applications, each with two running tasks of 120 s.
 
-    Applications go to the queues in turn; each always asks for more than it has, so every queue has a backlog.
+    Applications go to the queues in turn. Each application always has outstanding containers, so every queue has a
+    backlog.
     """
     from harness.sim.setup import SimSetup
 

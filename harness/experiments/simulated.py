@@ -1,4 +1,4 @@
-"""Converts a YARN experiment to the simulator's input, and has what its real and simulated runs share."""
+"""Converts a YARN experiment to the simulator's input; also functions that real and simulated runs share."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from harness.experiments.spec import Experiment
     from harness.sim.setup import MapReduceMaster, Progress, SimResult, SimSetup
 
-#: The RM's poll period of its allocation file (AllocationFileLoaderService).
+#: Interval at which the RM checks its allocation file, seconds (AllocationFileLoaderService).
 POLL_S = 10.0
 
 
@@ -82,7 +82,7 @@ def _masters(spec: Experiment) -> MapReduceMaster:
 
 
 def _bound(capacity: Mapping[str, str], conf: Mapping[str, str], *, accepted: bool) -> PreemptionRule | None:
-    """Return the preemption rule that bounds the shares of `enforce`; None: shares are the policy's.
+    """Return the preemption rule by which `enforce` would bound shares; None: shares are not bounded.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def _bound(capacity: Mapping[str, str], conf: Mapping[str, str], *, accepted: bo
 
 
 def texts(values: Mapping[str, object]) -> dict[str, str]:
-    """Settings as Hadoop writes them."""
+    """Return settings as texts, with Booleans as Hadoop writes them."""
     return {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items()}
 
 
@@ -119,10 +119,7 @@ def simulate_variant(setup: SimSetup, on_progress: Callable[[Progress], None] | 
 def of_papers(
     experiment: LoadedExperiment, policy: str, settings: Mapping[str, object], result: SimResult
 ) -> dict[str, float]:
-    """Return metrics that only some runs have.
-
-    These are the bound of QKnober's Theorem 1 at a given knob, and the cost of nodes that have prices.
-    """
+    """Return metrics that only some runs have: QKnober's Theorem 1 for a given knob, and the cost of priced nodes."""
     from harness.results.metrics import until
     from harness.results.papers import Curves, cost_dollars, soft_fairness_p95, theorem_1
 
@@ -146,9 +143,10 @@ def of_papers(
 def held(
     experiment: LoadedExperiment, variant: Variant, jobs: Iterable[JobSpec]
 ) -> tuple[Iterable[JobSpec], dict[str, float]]:
-    """Return the jobs with the submission times of a policy that delays them, and their arrivals; otherwise unchanged.
+    """Return a run's jobs with the submission times that the policy gives them, and their arrival times, seconds.
 
-    Raises InputError or CallError for jobs and settings whose submissions cannot be planned beforehand.
+    If the policy does not delay jobs, they are unchanged and the arrival times are empty. Raises InputError or
+    CallError for jobs and settings whose submissions cannot be planned beforehand.
     """
     queue = submission_queue(make_policy(variant.policy, variant.settings))
     if queue is None:
@@ -166,7 +164,7 @@ def check_held(experiment: LoadedExperiment, variants: Iterable[Variant]) -> Non
 
 
 def put_arrivals(result: SimResult, arrived: Mapping[str, float]) -> None:
-    """Count delayed jobs from their arrival, not from their submission."""
+    """Replace the submission times of delayed jobs in a result by their arrival times."""
     if arrived:
         submitted = zip(result.jobs["id"], result.jobs["submitted_s"], strict=True)
         result.jobs["submitted_s"] = [arrived.get(job, time_s) for job, time_s in submitted]

@@ -69,14 +69,14 @@ class NodeChangeSpec(Strict):
     """A change of nodes during their lifetime: other resources, or graceful decommissioning."""
 
     at_s: Seconds
-    """When."""
+    """Time of the change."""
     memory_mb: int | None = Field(default=None, ge=1, le=2**40)
-    """Memory of each from then on, MiB; with `vcores`."""
+    """Memory of each node after the change, MiB; given together with `vcores`."""
     vcores: int | None = Field(default=None, ge=1, le=2**20)
-    """Vcores of each from then on."""
+    """Vcores of each node after the change."""
     decommission: bool = False
-    """Instead: graceful decommissioning begins. They go at `leave_s`, or later, when their containers have ended, after
-    an hour at the latest."""
+    """Given instead: graceful decommissioning begins. The nodes leave at `leave_s`, or later, when their containers
+    have ended, after an hour at the latest."""
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -95,7 +95,7 @@ class NodeGroupSpec(Strict):
     """``count`` equal nodes, from join_s to leave_s. ``speed``: computing rate, 1 is the reference."""
 
     count: int = Field(default=1, ge=1, le=100_000)
-    """How many equal nodes."""
+    """Number of equal nodes."""
     memory_mb: int = Field(ge=1, le=2**40)
     """Memory of each, MiB."""
     vcores: int = Field(ge=1, le=2**20)
@@ -109,9 +109,9 @@ class NodeGroupSpec(Strict):
     leave_s: Seconds | None = None
     """When they leave; none: never."""
     changes: list[NodeChangeSpec] | None = Field(default=None, max_length=10_000)
-    """What happens to them meanwhile, in order."""
+    """Changes of the nodes while they are in the cluster, in order of time."""
     price_hour: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] | None = None
-    """Dollars of one node, by the started hour. With it on every group the summary has `cost_dollars`."""
+    """Price of one node per started hour, dollars. If every group has a price, the summary has `cost_dollars`."""
 
     @model_serializer(mode="wrap")
     def _without_changes(self, as_usual: SerializerFunctionWrapHandler) -> dict[str, Any]:
@@ -140,9 +140,9 @@ class MinSlotsSpec(Strict):
     """MRv1's minMaps and minReduces of a pool: a pool below them that asks for more comes first."""
 
     map: int = Field(default=0, ge=0, le=10**6)
-    """Maps."""
+    """Minimum number of maps."""
     reduce: int = Field(default=0, ge=0, le=10**6)
-    """Reduces."""
+    """Minimum number of reduces."""
 
 
 class QueueSpec(Strict):
@@ -153,13 +153,13 @@ class QueueSpec(Strict):
     min_resources: LimitSpec | None = None
     """Minimum: `memory_mb`, `vcores`."""
     min_slots: MinSlotsSpec | None = None
-    """With `slots`: the least tasks of a pool, `map`, `reduce`."""
+    """With `slots`: the minimum numbers of tasks of a pool, `map` and `reduce`."""
     max_resources: LimitSpec | None = None
     """Maximum: `memory_mb`, `vcores`."""
     max_running_apps: int | None = Field(default=None, ge=0, le=2**31 - 1)
-    """Most running applications."""
+    """Maximum number of running applications."""
     max_am_share: Annotated[float, Field(allow_inf_nan=False)] | None = None
-    """Part of the fair share that AMs may take; -1: no limit."""
+    """Fraction of the fair share that AMs may use; -1: no limit."""
     scheduling_policy: SchedulingPolicy | None = None
     """How it divides, where that is its own choice: [below](#a-queues-own-choice)."""
     quantum_s: Seconds | None = None
@@ -200,7 +200,7 @@ class WorkloadUse(Strict):
     inline: dict[str, Any] | None = None
     """The [workload](workloads.md) itself."""
     but: dict[str, Any] = Field(default_factory=dict)
-    """Keys that are other than in the file."""
+    """Keys whose values differ from the file's."""
     start_s: Seconds = 0.0
     """When it starts."""
     scale: ScaleSpec = ScaleSpec()
@@ -297,17 +297,17 @@ class FaultsSpec(Strict):
     """Faults of tasks: `harness.model.jobs.TaskFaults`."""
 
     failure: Fraction = 0.0
-    """Part of the attempts that fail."""
+    """Fraction of the attempts that fail."""
     max_attempts: int = Field(default=4, ge=1, le=100)
-    """Failures of one task after which its job fails."""
+    """Number of failed attempts of one task at which its job fails."""
     straggler: Fraction = 0.0
-    """Part of the attempts that straggle."""
+    """Fraction of the attempts that straggle."""
     straggler_factor: Factor = 5.0
-    """How many times as long these take."""
+    """Factor on the duration of these attempts."""
     speculation: bool = False
     """Whether slow tasks are copied (with `slots`: by LATE)."""
     speculation_factor: Factor = 2.0
-    """A task is copied after this many times the mean."""
+    """A task is copied once it has run for this many times the mean duration."""
 
 
 class ShuffleSpec(Strict):
@@ -318,9 +318,9 @@ class ShuffleSpec(Strict):
     """
 
     node_mb_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
-    """Into a node; 0: no limit."""
+    """Rate into a node, MB/s; 0: no limit."""
     cluster_mb_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
-    """Through the cluster; 0: no limit. Shared evenly."""
+    """Rate through the cluster, MB/s, shared evenly; 0: no limit."""
     mb_per_map: dict[str, Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]] = Field(default_factory=dict)
     """Job type (or `default`) → MB that a map leaves for the reduces."""
 
@@ -333,23 +333,23 @@ class SlotsSpec(Strict):
     reduce: int = Field(ge=0, le=10_000)
     """Reduce slots of a node."""
     map_weight: Annotated[float, Field(ge=0.001, le=1000, allow_inf_nan=False)] = 1.0
-    """What a map slot takes of the node; a lent slot holds as many tasks of the other kind as fit its weight."""
+    """Weight of a map slot; a lent slot holds as many tasks of the other type as fit its weight."""
     reduce_weight: Annotated[float, Field(ge=0.001, le=1000, allow_inf_nan=False)] = 1.0
-    """What a reduce slot takes."""
+    """Weight of a reduce slot."""
     heartbeat_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 1.0
-    """A tasktracker's period; 0: slots are given out at once."""
+    """Heartbeat period of a tasktracker; 0: slots are assigned at once."""
     locality_delay_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 1.5
     """Delay scheduling: how long to wait for a node-local slot, then for a rack-local one; 0: not at all."""
     replicas: int = Field(default=3, ge=0, le=100)
-    """Of each map's block, placed as HDFS does; 0: locality does not matter."""
+    """Number of replicas of each map's block, placed as by HDFS; 0: locality does not matter."""
     rack_factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 1.0
-    """How many times as long a map takes off its node."""
+    """Factor on the duration of a map whose block is on another node of its rack."""
     remote_factor: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = 1.0
-    """How many times as long off its rack."""
+    """Factor on the duration of a map whose block is in another rack."""
     speculative_lag_s: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 60.0
-    """How long a task has run before LATE looks at it."""
+    """Minimum time that a task has run before LATE may copy it."""
     shuffle: ShuffleSpec = ShuffleSpec()
-    """What reduces may fetch."""
+    """The network through which reduces fetch the output of maps."""
     masters: bool = False
     """With `mode=containers`: each job holds a container for its master."""
 
@@ -369,7 +369,7 @@ class LimitsSpec(Strict):
 
 
 def _policy(value: object) -> Any:
-    """``ltrf@outside`` as the mapping that it is short for."""
+    """Expand a text such as ``ltrf@outside`` to the mapping that it abbreviates."""
     if not isinstance(value, str):
         return value
     name, at, mode = value.rpartition("@")
@@ -405,7 +405,7 @@ class Experiment(Strict):
     """In the simulator: `"2.2"` plays the Fair Scheduler of Hadoop 2.2, [which the papers
     have](simulator.md#how-does-hadoop-22-differ); none: that of the present releases."""
     policies: list[Annotated[PolicyUse, BeforeValidator(_policy)]] = Field(min_length=1, max_length=10_000)
-    """What runs, one variant each."""
+    """The policies to run."""
     seed: Seeds = 1
     """A number, or a list: every policy runs with each."""
     period_s: Positive = 15.0
@@ -413,7 +413,7 @@ class Experiment(Strict):
     sample_s: Annotated[float, Field(ge=0.1, le=1e6, allow_inf_nan=False)] = 1.0
     """Period of the samples."""
     resource: Literal["memory", "vcores", "dominant"] = "memory"
-    """What fairness is measured in: `memory`, `vcores`, `dominant`."""
+    """The resource in which fairness is measured: `memory`, `vcores`, `dominant`."""
     limits: LimitsSpec = LimitsSpec()
     """When a run ends."""
     conf: dict[str, Scalar] = Field(default_factory=dict)
@@ -421,7 +421,7 @@ class Experiment(Strict):
     actuation: ActuationSpec = ActuationSpec()
     """How a weight from outside takes effect."""
     delays: DelaysSpec = DelaysSpec()
-    """Who hears of what, when ([simulator](simulator.md)); what is not named keeps the simulator's default."""
+    """Delays of communication ([simulator](simulator.md)); the others have the simulator's defaults."""
     mapreduce: MapReduceSpec = MapReduceSpec()
     """How MapReduce's masters ask for containers, in the simulator: keys below."""
     faults: FaultsSpec = FaultsSpec()

@@ -1,8 +1,8 @@
-"""The clusters of a campaign: their list, their identities, and keeping a cluster up from one cell to the next.
+"""The clusters of a campaign: their list, their identities, and a cluster that stays up from one cell to the next.
 
-A campaign names the places of its cells: ``sim`` is the simulator; ``local`` and ``docker`` are started on demand;
-others are listed under ``clusters:`` with a backend and its options. Only one cell at a time runs on a cluster, across
-all campaigns.
+A campaign names the places where its cells run: ``sim`` is the simulator; ``local`` and ``docker`` are clusters that
+the campaign starts on demand; others are listed under ``clusters:`` with a backend and its options. Only one cell at a
+time runs on a cluster, across all campaigns.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Place:
 
     @property
     def alone(self) -> bool:
-        """Return whether the cluster loads this machine itself, so that its cells run alone."""
+        """Return whether the campaign starts the cluster on this machine, so that its cells run without other cells."""
         return self.real and self.target.rm is None and backend_class(self.kind).here
 
 
@@ -83,9 +83,21 @@ SIM = Place("sim")
 
 
 def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
-    """Return a place by its name: an entry of ``clusters:`` (paths relative to `folder`, the campaign's), or a backend.
+    """Return a place by its name.
 
-    Raises InputError, without a position in a file, for options that contradict each other.
+    Parameters
+    ----------
+    name
+        ``sim``, a backend, or a name of ``clusters:``.
+    use
+        The entry of ``clusters:``; None: the name is a backend.
+    folder
+        The campaign's folder, to which paths in the entry are relative.
+
+    Raises
+    ------
+    InputError
+        Options contradict each other. The error has no position in a file.
     """
     if name == "sim":
         return SIM
@@ -115,7 +127,7 @@ def place_of(name: str, use: ClusterUse | None, folder: Path) -> Place:
 
 @lru_cache(maxsize=1)
 def _software() -> str:
-    """Return which Hadoop is used: the artefacts of local, Docker and SSH clusters, or the given folder."""
+    """Return a hash that identifies Hadoop: the artefacts of local, Docker and SSH clusters, and ``HADOOP_LIB``."""
     digest = hashlib.sha256(data_path("docker", "pom.xml").read_bytes())
     given = os.environ.get("HADOOP_LIB")
     if given and Path(given).is_dir():
@@ -173,9 +185,9 @@ def identity_of(place: Place) -> Mapping[str, Any]:
 
 
 def _lock_name(place: Place) -> str:
-    """Return a name that is equal for places of one cluster.
+    """Return the name of a place's lock, which is equal for all places on one cluster.
 
-    All clusters that we start on this machine share one name.
+    All clusters that yarnfair starts on this machine share one name.
     """
     target = place.target
     if target.rm is not None:
@@ -190,9 +202,9 @@ def _lock_name(place: Place) -> str:
 
 @contextlib.contextmanager
 def turn(place: Place, says: Says) -> Iterator[None]:
-    """Wait until no other process of this user on this machine has the cluster, and lock it until the process ends.
+    """Lock a cluster for the duration of the context; wait while another process of this user on this machine has it.
 
-    Raises InputError if the lock's folder cannot be written.
+    ``says`` receives a message if the lock is taken. Raises InputError if the lock's folder cannot be written.
     """
     path = default_folder("turns") / f"{_lock_name(place)}.lock"
     with contextlib.ExitStack() as stack:
@@ -210,10 +222,10 @@ def turn(place: Place, says: Says) -> Iterator[None]:
 
 
 class OpenCluster:
-    """One cluster, kept up from cell to cell while they are of one experiment. Not thread-safe."""
+    """One cluster that stays up for consecutive cells of one experiment. It is not thread-safe."""
 
     def __init__(self, *, turns: bool = True) -> None:
-        """Create it. ``turns``: whether others wait while it is up."""
+        """Create the object without a cluster. ``turns``: whether to lock the cluster while it is up."""
         self._turns = turns
         self._stack = contextlib.ExitStack()
         self._key: tuple[str, Place] | None = None
@@ -222,7 +234,7 @@ class OpenCluster:
     def runner(self, experiment: Loaded, coming: Sequence[object], place: Place, says: Says) -> Runner:
         """Return the runner of an experiment's variants on the place's cluster, which is started if it is not up.
 
-        `coming` are the variants known to run there. Waits for the cluster's lock. Raises the errors of a start.
+        ``coming``: the variants that are known to run there. Waits for the cluster's lock. Raises errors of a start.
         """
         key = (experiment.hash, place)
         if self._runner is None or self._key != key:

@@ -1,7 +1,7 @@
-"""Hashes of the code on which the results of a run depend: of the package, and of a user's Python file.
+"""Hashes of the code on which the results of a run depend: the package, and a user's Python file.
 
-Code counts in its compiled form: comments, docstrings, formatting and assertions do not change a hash. A hash depends
-on the version of Python, which is part of a cell's identity anyway.
+The hash is computed from compiled code, so that comments, docstrings, formatting and assertions do not change it. It
+depends on the version of Python, which is part of a cell's identity anyway.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from harness.base.files import write_text
 
 __all__ = ["data_hash", "installed_hash", "package_hash", "user_file_hash"]
 
-#: Code that only prints: folders of the package, and files by their name.
+#: Code that only prints: folders of the package, and names of files.
 PRINTS, PAGES = ("cli", "report"), ("page.py", "plan_page.py", "usage_page.py", "command.py", "__main__.py")
-#: Files of these folders with which computing code reads results.
+#: Files in these folders that do not only print.
 COMPUTES = ("report/reading.py",)
 
 
@@ -45,7 +45,7 @@ def computing_files(root: Path) -> list[Path]:
 def package_hash(root: Path | None = None) -> str:
     """Return the hash of all code of the package (or of another folder) except code that only prints.
 
-    Compiling takes seconds, so the hash is cached in the user's cache by the bytes of the same files.
+    Compilation takes seconds, so the hash is stored in the user's cache under a hash of the files' bytes.
     """
     root = root or Path(harness.__file__).resolve().parent
     files = computing_files(root)
@@ -61,7 +61,7 @@ def package_hash(root: Path | None = None) -> str:
     digest = hashlib.sha256()
     for name, source in sources:
         digest.update(f"\0{name}\0{source_hash(source, name)}".encode())
-    # Without a cache each start takes some seconds longer, nothing else.
+    # Without the cache, each start only takes some seconds longer.
     with contextlib.suppress(OSError):
         kept.parent.mkdir(parents=True, exist_ok=True)
         _forget_old(kept.parent)
@@ -93,9 +93,9 @@ def source_hash(source: bytes, name: str = "<source>") -> str:
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:
-    """Remove all docstrings and positions.
+    """Remove all docstrings and positions from a syntax tree; return it.
 
-    When the compiler itself removes docstrings, it leaves no-op instructions; so do some statements on their own line.
+    The compiler leaves no-op instructions in place of docstrings that it removes itself, and for some line numbers.
     From Python 3.13 on, a class's code also stores its first line.
     """
     waiting: list[ast.AST] = [tree]
@@ -126,7 +126,7 @@ _NOWHERE = {"lineno": 1, "end_lineno": 1, "col_offset": 0, "end_col_offset": 0}
 
 
 def _parts(code: CodeType) -> Iterator[str]:
-    """Yield what a code object does, without its position: no file, lines or columns."""
+    """Yield a code object as text, without its position (file, lines and columns)."""
     yield f"{code.co_name} {code.co_flags} {code.co_argcount} {code.co_posonlyargcount} {code.co_kwonlyargcount}"
     yield f"{code.co_names} {code.co_varnames} {code.co_freevars} {code.co_cellvars}"
     yield code.co_code.hex()
@@ -243,7 +243,7 @@ def _files_at(place: Path, parts: list[str]) -> Iterator[Path]:
 
 
 def _is_users(file: Path) -> bool:
-    """Return whether a file is neither Python's, nor an installed package's, nor ours."""
+    """Return whether a file belongs to the user: not to Python, an installed package or yarnfair."""
     resolved = file.resolve()
     package = Path(harness.__file__).resolve().parent
     # The public package `yarnfair` is beside the product's package, in a checkout too.

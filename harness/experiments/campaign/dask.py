@@ -21,13 +21,13 @@ from harness.experiments.campaign.spec import Cell
 from harness.experiments.kind import Loaded
 from harness.results.store import settle, staging_of
 
-#: Cells per thread of a worker: one runs, one waits.
+#: Number of cells per thread of a worker: one runs, and one waits.
 _AT_A_THREAD = 2
 
 
 @lru_cache(maxsize=4)
 def _experiment(pickled: bytes) -> Loaded:
-    """Return the worker's cached experiment if the next cell belongs to it too."""
+    """Unpickle an experiment; a worker's consecutive cells of one experiment share the cached object."""
     found: Loaded = pickle.loads(pickled)
     return found
 

@@ -1,7 +1,7 @@
-"""Runs one cell of a campaign: in a process of this machine, on a Dask worker, or on real clusters.
+"""Executors, which run a campaign's cells: in processes of this machine, on Dask workers, or on real clusters.
 
-Executors start cells and report their events; harness.experiments.campaign.run decides which cell is next, and what is
-tried again.
+Executors start cells and report their events; harness.experiments.campaign.run decides which cell is next, and which
+cells run again after a failure.
 """
 
 from __future__ import annotations
@@ -37,9 +37,18 @@ _LOG = logging.getLogger(__name__)
 class ExecutorEvent:
     """An event of a cell, reported by an executor.
 
-    ``kind``: ``begins`` (an executor that queues has begun it), ``step`` (``step``), ``says`` (``why``: what a cluster
-    is doing), ``end`` (``exit_code``, ``why``, ``wall_s``), ``error`` (the run raised ``error``; ``why`` and
-    ``exit_code`` describe it), ``died`` (the process or worker is gone). ``passing``: whether trying again may help.
+    Parameters
+    ----------
+    id
+        The cell's ID.
+    kind
+        ``begins``: an executor that queues cells has started it. ``step``: progress (``step``). ``says``: a message on
+        what a cluster is doing (``why``). ``end``: the run has ended (``exit_code``, ``why``, ``wall_s``). ``error``:
+        the run raised ``error`` (described by ``why`` and ``exit_code``). ``died``: the process or worker has died.
+    wall_s
+        Wall-clock time of the run, seconds.
+    passing
+        Whether the failure may be temporary, so that the cell may run again.
     """
 
     id: str
@@ -84,12 +93,22 @@ def run_cell(
     coming: Sequence[object] = (),
     says: Callable[[str], None] = lambda _: None,
 ) -> ExecutorEvent:
-    """Run one cell into its directory below `out`; of all errors of a run, only KeyboardInterrupt is raised.
-
-    ``cluster``: holds the cluster of a cell that is not simulated, for this and the ``coming`` variants; ``says``
-    receives its progress. ``runner``: runs the cell instead of the experiment type's own runner.
+    """Run one cell into its directory below `out`, and return how it ended; only KeyboardInterrupt is raised.
 
     Requests to daemons, including the cluster's start, are logged in ``debug.log`` of the run directory.
+
+    Parameters
+    ----------
+    on_step
+        Receives the run's progress.
+    runner
+        Runs the cell instead of the experiment type's own runner.
+    cluster
+        Holds the cluster of a cell that is not simulated.
+    coming
+        The variants that are known to run on that cluster.
+    says
+        Receives messages on what the cluster is doing.
     """
     with debug_log() as log:
         return _run_cell(experiment, cell, out, on_step, log, runner=runner, cluster=cluster, coming=coming, says=says)
@@ -120,7 +139,8 @@ def _run_cell(
         if runner is None and real:
             assert cluster is not None
             runner = cluster.runner(experiment, [*(coming or [cell.variant])], cell.place, says)
-            # Only after the lock is taken: the previous user of the cluster may still be writing its measurements.
+            # The files may be removed only now that the lock is taken, because the previous user of the cluster may
+            # have been writing its measurements.
             cell.clear(out)
         directory = RunDirectory(
             cell.directory(out),
@@ -151,7 +171,7 @@ def _run_cell(
         return told(real and isinstance(error, InputError) if wrong else True, *_words(error), error)
     except Exception as error:
         _LOG.debug("%s failed", cell.name, exc_info=True)
-        # A fault of the program: trying again has the same result.
+        # A defect of the program has the same result again in the simulator, but perhaps not on a cluster.
         return told(real, *_words(error), error)
     # The simulator's jobs fail again in the same way; a cluster's may not.
     return told(real and outcome.exit_code != 0, outcome.exit_code, outcome.why)
@@ -223,9 +243,12 @@ def told_afar(told: ExecutorEvent) -> ExecutorEvent:
 
 
 def _begin_worker(environment: Mapping[str, str], number: signal.Signals) -> None:
-    """Initialise a worker. The death of the campaign's process kills it, so that a resumed campaign finds no writer."""
+    """Initialise a worker. If the campaign's process ends, the worker receives the signal `number`.
+
+    A resumed campaign therefore finds no old worker that still writes.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The server was started with the environment variables of that time.
+    # The server process that forks workers has the environment variables of the time when it was started.
     os.environ.clear()
     os.environ.update(environment)
     end_in_order_with_parent(number)
@@ -257,9 +280,10 @@ def _worker(link: Connection, environment: Mapping[str, str]) -> None:
 
 
 def _cluster_worker(link: Connection, environment: Mapping[str, str]) -> None:
-    """Run cells on one cluster, kept up from cell to cell; SIGTERM or the parent's end stops both in order.
+    """Run cells on one cluster, which stays up from cell to cell.
 
-    When stopped, it kills the running jobs, keeps the measurements and stops the cluster.
+    SIGTERM, or the end of the parent process, stops the worker in order: it kills the running jobs, keeps the
+    measurements and stops the cluster.
     """
     signal.signal(signal.SIGTERM, _end_in_order)
     cluster = OpenCluster()
@@ -435,10 +459,9 @@ class Clusters(Processes):
         if worker.id is not None:
             worker.process.terminate()
         try:
-            # It writes its last events to the connection: read them, otherwise it waits for space there.
             end = time.monotonic() + self.ENDING_S
             while worker.process.is_alive() and time.monotonic() < end:
-                # A worker whose messages nobody reads would block on the full pipe. It may end meanwhile.
+                # Read its last events, because it would block on a full pipe. The worker may end at any time.
                 with contextlib.suppress(EOFError, OSError):
                     while worker.link.poll(0.1):
                         worker.link.recv()

@@ -40,10 +40,11 @@ from harness.results.store import COMPLETE, RunDirectory, staging_of
 from harness.results.validity import invalidity
 from harness.sim.compiled import announce_compiling
 
-#: Estimate of a cell that was never measured: a start time and a rate of containers per second. Deliberately rough.
+#: Rough estimate of a cell that was never measured: start time, seconds, and simulated containers per second.
 START_S, CONTAINERS_PER_S = 0.5, 20_000
-#: Additional time of a cell on a real cluster: a part of the cluster's start, and the first small job.
+#: Additional time of a cell on a real cluster, seconds: its part of the cluster's start, and the warm-up job.
 CLUSTER_START_S = 45.0
+#: How long to wait for an event of the executors, seconds.
 POLL_S = 0.25
 
 
@@ -229,7 +230,7 @@ class _Run:
         return sum(not other.real for other in others) < self.executor.room
 
     def fill(self) -> None:
-        # A place that must be alone gets its turn when the others have ended.
+        # A place whose cells must run alone comes first in the queue as soon as the other cells have ended.
         while (place := next((one for one in self.waiting.places() if self.may_start(one)), None)) is not None:
             # Cells for the running cluster come first, because another experiment needs another cluster.
             cell = self.waiting.take(place, self.up_for.get(place.name))
@@ -252,7 +253,7 @@ class _Run:
         return self.clusters if cell.place.real else self.executor
 
     def told(self) -> list[ExecutorEvent]:
-        """Return the events of all executors; wait a moment for one."""
+        """Return the events of all executors; wait at most `POLL_S` for one."""
         simulated = any(not cell.place.real for cell, _ in self.running.values())
         found = self.executor.told(POLL_S) if simulated else []
         return [*found, *self.clusters.told(0.0 if simulated else POLL_S)]
@@ -303,9 +304,10 @@ class _Run:
 
 
 def ended_of(cell: Cell, out: Path) -> Ended | None:
-    """Return the result in a cell's run directory; None if it has no result, an unfinished one or one of another cell.
+    """Return the result in a cell's run directory.
 
-    A result of which a file is damaged counts as none, so that the cell runs again.
+    None if there is no result, an unfinished result, the result of another cell, or a result with a damaged file, which
+    makes the cell run again.
     """
     directory = cell.directory(out)
     try:
@@ -332,11 +334,29 @@ def run_campaign(
     strict: bool = False,
     keep: bool = False,
 ) -> Outcome:
-    """Run the cells that are not done yet: simulated ones with `executor`, the others with `clusters` (default: new).
+    """Run a campaign's cells that are not done yet.
 
-    ``retry_failed``: also run cells that failed permanently; ``fresh``: run everything again (None: only if the same
-    cells were not left unfinished there); ``strict``: raise a cell's error; ``keep``: leave the executors running,
-    unless interrupted. Raises KeyboardInterrupt when interrupted; the cells that ran then wait again.
+    Parameters
+    ----------
+    executor
+        Runs simulated cells.
+    clusters
+        Runs the other cells; None: a new `Clusters`.
+    watch
+        Callbacks for progress.
+    retry_failed
+        Whether to run cells again that have failed permanently.
+    fresh
+        Whether to run all cells again; None: only if the folder does not hold the same cells, some of them unfinished.
+    strict
+        Whether to raise the error of a cell instead of continuing with the others.
+    keep
+        Whether to leave the executors open at the end, unless the call is interrupted.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        The call was interrupted. The cells that were running wait again.
     """
     began = time.perf_counter()
     with locked(out):
@@ -353,8 +373,7 @@ def run_campaign(
                 _loop(run)
                 ends = not keep
             except BaseException:
-                # If this cannot be recorded the cell waits all the same: the next call finds it marked as running
-                # without a runner.
+                # If this cannot be recorded, the cell is still marked as running, and the next call lets it wait again.
                 with contextlib.suppress(sqlite3.Error):
                     for id_ in run.running:
                         state.interrupted(id_)
@@ -379,9 +398,9 @@ def run_campaign(
 
 
 def _prepare(run: _Run, retry_failed: bool, fresh: bool | None) -> int:
-    """Record the campaign's cells, move results of cells that no longer belong to it aside, and fill the queue.
+    """Record the campaign's cells, and queue those that have to run; return the number of the others.
 
-    Return how many are done.
+    Results of cells that no longer belong to the campaign are moved to the folder ``.old``.
     """
     by_id = {cell.id: cell for cell in run.campaign.cells}
     if fresh is None:
@@ -419,11 +438,9 @@ def _loop(run: _Run) -> None:
 
 
 def _is_there(cell: Cell, out: Path, standing: Standing) -> bool:
-    """Return whether an ended cell still has the complete results that it had when it ended.
+    """Return whether an ended cell still has complete results with the recorded exit code.
 
-    True for an unfinished cell.
-
-    A failed cell is listed whether it left results or not.
+    True for cells that have not ended, and for failed cells of a campaign file, whose results do not matter.
     """
     if standing.state in ("waiting", "running") or (standing.state == "failed" and cell.below):
         return True
@@ -441,7 +458,7 @@ def _compiled_for(campaign: LoadedCampaign, cells: Iterable[Cell]) -> set[str]:
 
 
 def _close_cut(run: _Run) -> None:
-    """Mark the directories of interrupted cells as interrupted."""
+    """Mark the run directories of the cells that are still running as interrupted."""
     for cell, _ in run.running.values():
         directory = cell.directory(run.out)
         for path in (directory, staging_of(directory)):
@@ -455,7 +472,8 @@ def _close_cut(run: _Run) -> None:
 def _beside(campaign: LoadedCampaign, out: Path, exits: Mapping[str, int]) -> None:
     """Add metrics that compare runs of the same experiment, backend and repeat to the summaries: speed-ups.
 
-    ``exits``: the cells' exit codes by id. If the last attempt failed, its place may have an earlier run.
+    ``exits``: exit codes of the cells' last attempts, by ID. If the last attempt failed, the directory may still hold
+    the result of an earlier one, which is not compared.
     """
     groups: dict[tuple[str, str, int], list[Ended]] = {}
     for cell in campaign.cells:

@@ -38,7 +38,7 @@ Condition = dict[str, Scalar | Annotated[list[Scalar], Field(min_length=1)]]
 
 
 class SeedRange(Strict):
-    """``{first: 1, count: 10}``."""
+    """A range of consecutive seeds: ``{first: 1, count: 10}``."""
 
     first: Seed = 1
     count: int = Field(ge=1, le=10_000)
@@ -134,7 +134,7 @@ class LoadedCampaign:
 
 
 def policy_code(variant: Any) -> list[str | None] | None:
-    """Return hashes of a variant's policy code and of user files in its settings; None for one of our policies."""
+    """Return hashes of a variant's policy code and of user files in its settings; None if it uses no such code."""
     names = [variant.policy, *(text for text in variant.settings.values() if isinstance(text, str))]
     files = [Path(path) for path, colon, _ in (name.rpartition(":") for name in names) if colon]
     found = [user_file_hash(path) for path in files if path.suffix == ".py"]
@@ -338,9 +338,10 @@ def _conditions(spec: Campaign, document: YamlDocument, cells: Sequence[Cell]) -
 
 
 def _ordered(spec: Campaign, cells: Sequence[Cell]) -> list[Cell]:
-    """Interleave the cells.
+    """Return the cells in the campaign's order.
 
-    Every policy's first seed before any second one, so that disturbances affect all policies alike.
+    In the order ``interleave``, all policies run with the first seed before any runs with the second, so that
+    disturbances affect all policies alike.
     """
     if spec.order == "listed":
         return list(cells)

@@ -21,7 +21,7 @@ from harness.experiments.campaign.spec import Cell
 
 FORMAT = 1
 State = Literal["waiting", "running", "done", "failed"]
-#: Type of the state: of a campaign, and of the single experiment of `yarnfair run`.
+#: Names of the state file: of a campaign, and of the single experiment of `yarnfair run`.
 FILE, RUN_FILE = "campaign.sqlite", ".run.sqlite"
 
 _TABLES = """
@@ -165,7 +165,7 @@ class CampaignState:
         self.db.execute("UPDATE cells SET state = 'waiting', why = ? WHERE id = ?", (why, id_))
 
     def interrupted(self, id_: str) -> None:
-        """Put a cell back to waiting through no fault of its own: the attempt does not count."""
+        """Put an interrupted cell back to waiting; the attempt does not count."""
         self.db.execute(
             "UPDATE cells SET state = 'waiting', why = 'interrupted', attempts = MAX(attempts - 1, 0) WHERE id = ?",
             (id_,),

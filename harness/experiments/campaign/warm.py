@@ -1,6 +1,6 @@
-"""Modules that the server of the worker processes imports (harness.base.workers): what most simulated cells need.
+"""Imports the modules that most simulated cells need, in the server that forks worker processes (harness.base.workers).
 
-They are named as text, because experiment types are in a higher layer.
+The modules are named as text, because experiment types are in a higher layer.
 """
 
 import importlib

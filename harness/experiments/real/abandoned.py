@@ -1,4 +1,4 @@
-"""Cleans up after killed real runs: clusters that we started, and an external cluster's replaced file."""
+"""Cleans up after killed real runs: stops clusters that they started, and restores files of external clusters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def runs_folder() -> Path:
 
 
 def own_folder(backend: str) -> Path:
-    """Return a folder that identifies its owner: backend, pid and start time of this process."""
+    """Return this process's folder for a cluster; its name has the backend, and the process's PID and start time."""
     me = next(iter(processes.of_pid(os.getpid())))
     return runs_folder() / f"{backend}-{me.pid}-{me.start_ticks}"
 

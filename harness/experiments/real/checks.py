@@ -97,7 +97,7 @@ def check_inside(variants: Sequence[Variant], backend: str, target: Target) -> N
 
 
 def check_alike(inside: Sequence[Variant]) -> None:
-    """Check that one ResourceManager can have all of these policies inside. Raises CallError."""
+    """Check that these policies inside the ResourceManager have equal settings. Raises CallError."""
     found = [inrm.own_settings(variant.policy, variant.settings) for variant in inside]
     for variant, settings in zip(inside, found, strict=True):
         if settings != found[0]:

@@ -45,7 +45,7 @@ class QueueCurves:
         self._rows: dict[str, list[Any]] = defaultdict(list)
         self._accumulated = np.zeros(len(self.queues))
         self._due, self._due_flat = np.zeros(len(self.queues)), np.zeros(len(self.queues))
-        #: Leaf -> since when it has asked while its number of containers did not rise.
+        #: Leaf -> (start, end) of each time with pending containers in which its number of containers did not rise.
         self._waits: dict[str, list[tuple[float, float]]] = {
             path: [] for path, leaf in zip(self.queues, self.leaf, strict=True) if leaf
         }
@@ -72,7 +72,7 @@ class QueueCurves:
         rows["capacity"].append((status.capacity.memory_mb, status.capacity.vcores))
         allocated = [(q.used.memory_mb, q.used.vcores) if q else (0, 0) for q in seen]
         demand = [(q.demand.memory_mb, q.demand.vcores) if q else (0, 0) for q in seen]
-        # Both values are from slightly different moments; a queue demands at least what it holds.
+        # The RM computes both values at slightly different times, but demand is at least the allocation.
         demand = [(max(d[0], a[0]), max(d[1], a[1])) for d, a in zip(demand, allocated, strict=True)]
         rows["allocated"].append(allocated)
         rows["demand"].append(demand)
@@ -157,9 +157,10 @@ class QueueCurves:
         )
 
 
-#: An AM whose container the RM does not fetch within this time is lost. The RM fetches it in two ways: as it adds the
-#: application, when the scheduler may already allocate the container and its answer is dropped; and when it hears of
-#: the allocation, then finds none and retries for ever (RMAppAttemptImpl.ScheduleTransition, retryFetchingAMContainer).
+#: Time after which an AM whose container the RM does not fetch is lost, seconds. The RM fetches the container twice:
+#: when it adds the application, and again when it is notified of the allocation. If the scheduler has allocated the
+#: container already in the first case, its answer is dropped; the second call then finds no container and is retried
+#: for ever (RMAppAttemptImpl.ScheduleTransition, retryFetchingAMContainer).
 LOST_MASTER_S = 10.0
 
 
@@ -322,10 +323,10 @@ _FEWEST_HEARTBEATS = 10
 
 
 def _between_heartbeats(tasks: Sequence[TaskRecord], period_ms: int) -> list[float]:
-    """Return times between consecutive heartbeats of a node, taken from the grants: a node gets one container at each.
+    """Return times between consecutive heartbeats of a node, ms, from the grants, of which each heartbeat has one.
 
     Grants after a pause are left out, and so are those near the end of a container, because a node then sends an extra
-    heartbeat. Nothing is returned if there are too few.
+    heartbeat. The list is empty if there are too few.
     """
     grants: dict[str, list[int]] = defaultdict(list)
     ends: dict[str, list[int]] = defaultdict(list)
@@ -373,7 +374,7 @@ def latencies(jobs: Sequence[JobRun], *, node_ms: int = 1000) -> dict[str, Any]:
 
 # --- after the last container has ended ---
 
-#: The time that MapReduce's AMs stay after their job, plus a second for their nodes to report their end.
+#: The time for which MapReduce's AMs remain after their jobs, plus a second until their nodes report their ends (s).
 SETTLE_S = 6.0
 SETTLE_LOOK_S = 0.25
 
@@ -381,10 +382,10 @@ SETTLE_LOOK_S = 0.25
 def settle(jobs: Sequence[JobRun], rest: RestClient, *, wait_s: float = SETTLE_S) -> None:
     """Read the usage of ended jobs' applications again when no container is left, or after ``wait_s``.
 
-    The ResourceManager shows an application as FINISHED as soon as its AM has said so (RMServerUtils shows FINISHING as
-    FINISHED). The AM's container runs until its node reports its end, and the usage of running containers is up to 3 s
-    old in every answer (SchedulerApplicationAttempt). Read at that time, a job of some seconds would lack a tenth of
-    its usage. Without an answer, values stay as they were.
+    The ResourceManager shows an application as FINISHED as soon as its AM has unregistered (RMServerUtils shows
+    FINISHING as FINISHED). But the AM's container runs until its node reports its end, and the usage of running
+    containers is up to 3 s old in every answer (SchedulerApplicationAttempt). Usage that is read so early would lack a
+    tenth for a job of some seconds. If the RM does not answer, the values do not change.
     """
     ended = [job for job in jobs if job.app_id is not None and job.status is not None and job.status.final]
     if not ended:

@@ -1,8 +1,8 @@
-"""The allocation file of an external cluster during experiments: saved on disk and restored in any case.
+"""Saves the allocation file of an external cluster before an experiment changes it, and restores it afterwards.
 
-Before the first write, the file's content is saved in a folder beside those of clusters that we start
-(``runs/given-PID-TICKS-PLACE/``), with digests of everything that is written in its place. If a run is killed or loses
-its connection, a later run can restore the content, but never over what somebody else has written since.
+Before the first write, the file's content is saved in a folder ``runs/given-PID-TICKS-PLACE/``, together with digests
+of everything that the run writes to the file. If a run is killed or loses its connection, a later run restores the
+content, unless somebody else has changed the file since.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ Progress = Callable[[str], None]
 #: Prefixes of folders: of files still to be restored, and of files that somebody else has changed since.
 _PREFIX, _OVERTAKEN = "given-", "kept-"
 _COPY, _DOCUMENT, _WRITTEN = "before.xml", "given.json", "written"
-#: Lock under which one process at a time restores files that killed runs have left. A second one would overwrite the
-#: file of a run that began in between.
+#: Lock file, so that only one process at a time restores files of killed runs. A second process could overwrite the
+#: file of a run that has begun in between.
 _LOCK = ".given.lock"
 #: Folders in use by this process.
 _OPEN: set[str] = set()
@@ -40,7 +40,7 @@ def _digest(data: bytes) -> str:
 
 
 def _same_everywhere(text: str) -> str:
-    """Return a place's name that means the same in another working directory."""
+    """Return a store's location with an absolute path, so that it is valid in any working directory."""
     return text if "://" in text else str(Path(text).absolute())
 
 
@@ -130,7 +130,7 @@ class _GivenPlace(ConfigStore):
 
 
 def _kept_folders(root: Path) -> list[_Kept]:
-    """Return the folders whose file is no longer in use, or is in use; unreadable ones are skipped."""
+    """Return all folders with saved files, whether or not the files are in use; unreadable folders are skipped."""
     found = []
     for folder in sorted(root.glob(f"{_PREFIX}*")):
         # The folder is not one of this program's, or another restoring process has removed it meanwhile.
@@ -150,7 +150,10 @@ def _sync(path: Path) -> None:
 
 
 def _keep(root: Path, text: str, before: bytes) -> _Kept:
-    """Create a folder atomically, readable only by its owner. Raises OSError."""
+    """Save the content `before` of the file at `text` in a new folder, atomically and only for its owner.
+
+    Raises OSError.
+    """
     me = next(iter(processes.of_pid(os.getpid())))
     name = f"{_PREFIX}{me.pid}-{me.start_ticks}-{_digest(text.encode())[:8]}"
     scratch = Path(tempfile.mkdtemp(prefix=".given-", dir=root))
@@ -202,13 +205,23 @@ def _put_back(kept: _Kept) -> str | None:
 
 @contextlib.contextmanager
 def given_file(root: Path, text: str, progress: Progress, options: HttpOptions | None = None) -> Iterator[ConfigStore]:
-    """Provide the allocation file of an external cluster (an argument of `open_store`).
+    """Provide the allocation file of an external cluster, and restore its content at the end of the context.
 
-    Its content is restored at the end.
+    If an earlier run has not restored the file, it is restored first. If the file cannot be restored at the end,
+    ``progress`` receives the location of the copy, and the next run tries again.
 
-    A file that an earlier run has left replaced is restored first. If restoring fails at the end, ``progress`` receives
-    the location of the copy, and the next run tries again. Raises InputError if another run uses the file or there is
-    no room for the copy, and errors of reading the file; it is then unchanged.
+    Parameters
+    ----------
+    root
+        The folder for the saved content.
+    text
+        The location of the file (`open_store`).
+
+    Raises
+    ------
+    InputError
+        Another run uses the file, or its content cannot be saved. The file is then unchanged, as it is after an error
+        of reading it.
     """
     text = _same_everywhere(text)
     place = open_store(text, options)

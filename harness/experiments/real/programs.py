@@ -1,6 +1,6 @@
 """Programs that compute in an experiment on a real cluster: data, memory, submission, times, answers, trace.
 
-A run has one `ProgramLoad` besides its replayed load; harness.experiments.real.run uses it for the jobs in it.
+The programs of one run are a `ProgramLoad`; all other jobs of the run are replayed (harness.experiments.real.run).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from harness.traces.spec import DataSpec, DelaysSpec
 from harness.yarn.answers import AppStatus
 from harness.yarn.rest import RestClient
 
-#: Memory of the daemons besides their nodes' containers, and memory that is left for everything else.
+#: Memory of the ResourceManager and of each NodeManager, and memory to be left for everything else, MB.
 _RM_MB, _NODE_MB, _LEFT_MB = 350, 300, 500
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -42,7 +42,7 @@ NO_TOKENS = "need delegation tokens where there is Kerberos, and yarnfair fetche
 
 
 def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
-    """Return the jobs of all such queues, under the ids of `jobs_of`. Raises InputError."""
+    """Return the jobs of all queues with programs that compute, under the IDs of `jobs_of`. Raises InputError."""
     known = {job.id for job in jobs_of(experiment, seed)[0]}
     found: list[ProgramJob] = []
     for load, _ in program_loads(experiment.loads):
@@ -57,9 +57,9 @@ def program_jobs(experiment: LoadedExperiment, seed: int) -> list[ProgramJob]:
 
 
 def check_memory(experiment: LoadedExperiment) -> None:
-    """Refuse nodes that this machine cannot hold: their daemons, and the containers if programs fill them.
+    """Raise InputError if this machine lacks memory for the nodes' daemons, and for containers that programs fill.
 
-    If the system does not show its free memory, nothing is refused. Raises InputError.
+    If the system does not report its free memory, nothing is checked.
     """
     free = processes.free_mb()
     if free is None:
@@ -114,7 +114,10 @@ def make_data(experiment: LoadedExperiment, progress: Callable[[str], None]) -> 
 
 
 def container_overhead_s(job: JobRun) -> float:
-    """Return how long each container of a MapReduce job was held beyond its task's time, from the RM's memory count."""
+    """Return the mean time for which containers of a MapReduce job were held beyond their tasks' times, seconds.
+
+    It is derived from the memory-seconds that the RM counted; 0 if they are not known.
+    """
     status, tasks = job.status, [task for task in job.record.tasks if task.ended_ms > task.started_ms]
     if status is None or not status.final or not tasks or not status.launched_ms:
         return 0.0
@@ -125,10 +128,11 @@ def container_overhead_s(job: JobRun) -> float:
 
 
 def executor_start_s(job: JobRun) -> float | None:
-    """Return the mean time from the grant of a Spark job's executors until they registered, in seconds.
+    """Return the mean time from the grant of a Spark job's executors until they registered, seconds.
 
-    It is derived from the memory that the RM counted. None unless the application succeeded: otherwise that memory may
-    include containers that never registered. In a successful one there are few of these, granted just before the end.
+    It is derived from the memory-seconds that the RM counted. None unless the application succeeded, because otherwise
+    they may include containers that never registered. A successful application has few of these, granted just before
+    its end.
     """
     status, record = job.status, job.record
     count = len(record.executors_ms)
@@ -144,8 +148,8 @@ def _with_overheads(line: JobLine, job: JobRun, delays: DelaysSpec) -> JobLine:
     """Return a job of a trace with the overheads of its containers and its AM.
 
     Neither MapReduce's nor Spark's AM shows when a container was granted, or when it had exited. But the
-    ResourceManager counts memory over time: what it counted beyond the AM and the tasks' own times is spread evenly
-    over the job's containers. The average delay of heartbeats is excluded, because the simulator has heartbeats too.
+    ResourceManager counts memory-seconds: those that exceed the AM's and the tasks' own are spread evenly over the
+    job's containers. The average delay of heartbeats is excluded, because the simulator has heartbeats as well.
     """
     node_s, am_s = (delays.node_heartbeat_ms or 1000) / 2000.0, (delays.am_heartbeat_ms or 1000) / 2000.0
     if delays.end_heartbeat_ms is not None:
@@ -177,7 +181,7 @@ def _with_overheads(line: JobLine, job: JobRun, delays: DelaysSpec) -> JobLine:
 
 @dataclass(slots=True)
 class Programs:
-    """The data and settings that the programs of an experiment need on one cluster, for the lifetime of the cluster."""
+    """The data and settings that an experiment's programs need on one cluster, in all runs there."""
 
     experiment: LoadedExperiment
     cluster: RealCluster
@@ -303,6 +307,6 @@ class ProgramLoad:
         return {"hadoop": hadoop, "python": platform.python_version(), "engines": engines, "data": sets}
 
     def close(self) -> None:
-        """Release what the run has taken on this machine and in the cluster's folder."""
+        """Release the run's resources on this machine and in the cluster's folder."""
         for one in reversed(self.engines.values()):
             one.close()

@@ -1,4 +1,4 @@
-"""The queues of a run on a real cluster: the experiment's, put in force, or the existing ones."""
+"""The queues of a run on a real cluster: puts the experiment's queues in force, or checks the existing ones."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""One variant of an experiment on a real cluster, in wall-clock time, into its run directory.
+"""Runs one variant of an experiment on a real cluster, in wall-clock time, into its run directory.
 
-Jobs and task durations are those of the simulator (harness.jobs.workloads), submitted by the same schedule as replayed
-load (workloads/replay) or as programs that compute. Stock policies are set once in the allocation file; others act from
-outside, with the control core on the wall clock (harness.control.wall).
+Jobs and task durations are those of the simulator (harness.jobs.workloads). They are submitted by the same schedule, as
+replayed load (workloads/replay) or as programs that compute. Stock policies are set once in the scheduler's file;
+others act from outside, with the control core on the wall clock (harness.control.wall).
 """
 
 from __future__ import annotations
@@ -57,20 +57,20 @@ from harness.yarn.rmclient import RmClient
 
 __all__ = ["RealRun"]
 
-#: Poll interval of the applications.
+#: Poll interval of the applications, seconds.
 FOLLOW_EVERY_S = 0.5
-#: How often a job is submitted again after its AM was preempted.
+#: Largest number of times that a job is submitted again because its AM was preempted.
 MOST_PREEMPTED = 20
-#: How long the ResourceManager may be silent before the run ends.
+#: How long the ResourceManager may fail to answer before the run ends, seconds.
 SILENCE_S = 120.0
-#: Interval of progress lines.
+#: Interval of progress lines, seconds.
 TELL_EVERY_S = 30.0
 
 
 class RealRun:
     """One variant on one cluster."""
 
-    #: What the controller could carry out; None if no policy acts from outside.
+    #: Health of the controller over the run; None if no policy acts from outside.
     health: ControlHealth | None = None
     #: The time limit, in seconds, if the experiment sets none; None: the experiment's.
     limit_s: float | None = None
@@ -119,7 +119,7 @@ class RealRun:
         self.zero_ms = 0
         #: The properties of an external cluster, as far as it shows them (None: we started it).
         self.given: dict[str, str] | None = None
-        #: When the last wait ended, in seconds of the run: later time is tear-down.
+        #: Time at which the measured run ended, in seconds of the run; the rest is tear-down.
         self.ended_s: float | None = None
 
     def __enter__(self) -> RealRun:
@@ -135,7 +135,7 @@ class RealRun:
     # --- start ---
 
     def _begin(self) -> None:
-        """Start the measured time: queues in force, nothing running, the controller active."""
+        """Put the queues in force, start the measured time, and start the controller."""
         rest = self.client.rest
         info, capacity = rest.info(), rest.metrics().total
         # The actual resources, which may differ from the experiment's: an external cluster, or hosts with sizes of
@@ -219,7 +219,7 @@ class RealRun:
             self.decisions.append({"time_s": self.now_s(), "alarm": "controller", "text": without_secrets(text)})
 
     def _controller_died(self) -> bool:
-        """Return whether the controller ended by itself, so that nothing carries out the policy any more."""
+        """Return whether the controller has ended by itself before the run."""
         if self.controller is None or self.health is None or self.controller.is_alive() or self.stop.is_set():
             return False
         self.health.died = self.health.died or "its thread ended"
@@ -237,13 +237,13 @@ class RealRun:
             self.decisions.append({**(decision_document(record) or {}), "time_s": now, "effect_s": report.effect_s})
 
     def now_s(self) -> float:
-        """Return seconds from the start of the run, by the clock of YARN's times."""
+        """Return seconds since the start of the run by the wall clock, which YARN's times also have."""
         return (time.time_ns() // 1_000_000 - self.zero_ms) / 1000.0
 
     # --- the run ---
 
     def run(self, on_step: Callable[[Step], None] | None) -> Outcome:
-        """Run to the end, the time limit or an interruption; then kill what runs and keep the measurements."""
+        """Run to the end, the time limit or an interruption; then kill unfinished applications and write results."""
         self._begin()
         limits = self.experiment.spec.limits
         limit_s = limits.time_limit_s if self.limit_s is None else self.limit_s
@@ -367,7 +367,7 @@ class RealRun:
             time.sleep(min(max(soonest - self.now_s(), 0.0), 0.5))
 
     def _stands_still(self, now: float) -> bool:
-        """Return whether all jobs were submitted and nothing has moved for so long that nothing ever will."""
+        """Return whether all jobs were submitted and nothing has changed for so long that the run can never end."""
         if self.standstill is None or (self.holding is not None and self.holding.next_s is not None):
             return False
         open_jobs = [job for job in self.jobs if not job.ended]
@@ -440,11 +440,11 @@ class RealRun:
         self.done.append(job)
 
     def _released(self, job: JobRun) -> list[tuple[float, JobRun]]:
-        """Return the jobs that waited for this ended job, and their submission times."""
+        """Return the jobs that are submitted after this ended job, with their submission times."""
         found: list[tuple[float, JobRun]] = []
         for follower in self.followers.get(job.spec.id, []):
             if job.failed and self.load is not None and self.load.continues(follower.spec.id):
-                # The rest of a program with a failed step is skipped; what follows the program is not.
+                # The remaining steps of a program with a failed step are skipped; jobs that follow the program are not.
                 follower.ended = follower.failed = True
                 follower.finished_s = job.finished_s
                 found += self._released(follower)
@@ -510,7 +510,7 @@ class RealRun:
         try:
             if self.load is not None and job.spec.id in self.load:
                 found = self.load.record(job.spec.id, job.status)
-                # The specification is replaced by the stages and task times of the actual run.
+                # Replace the specification by the stages and task times of the actual run.
                 job.spec = self.load.of(job.spec.id).measured(job.spec.id, job.status)
                 self.alone_s[job.spec.id] = ideal_alone_s(job.spec, self.capacity)
                 return found
@@ -532,7 +532,7 @@ class RealRun:
 
     def _kill(self) -> None:
         self.stop.set()
-        # What cannot be killed ends with the cluster, or by itself on an external one.
+        # Applications that cannot be killed end with the cluster, or by themselves on an external one.
         with contextlib.suppress(YarnfairError):
             self.replayer.kill_all()
         if self.load is not None:

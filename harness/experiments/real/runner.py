@@ -1,6 +1,6 @@
-"""Backends with a real ResourceManager: run an experiment's variants one after another on a cluster.
+"""Runs an experiment's variants one after another on a real cluster.
 
-Each is a `RealRun` (harness.experiments.real.run); harness.experiments.real.cluster provides the cluster.
+Each run is a `RealRun` (harness.experiments.real.run); harness.experiments.real.cluster provides the cluster.
 """
 
 from __future__ import annotations
@@ -30,17 +30,18 @@ def _choice(variant: Variant | None) -> tuple[str, Mapping[str, str]] | None:
 
 
 class KeptCluster:
-    """The cluster of an experiment's runs, kept up between runs that do not affect one another.
+    """The cluster of an experiment's runs, which stays up between runs that do not affect one another.
 
-    A policy inside the ResourceManager does affect later runs: its accounts and settings last as long as the RM. So
-    each such run gets a fresh RM, and so does each scheduler. As a context manager, it stops the cluster at its end.
+    A policy inside the ResourceManager affects later runs, because its accounts and settings last as long as the RM.
+    Each run of such a policy therefore gets a new RM, and so does each scheduler. As a context manager, the object
+    stops the cluster at the end.
     """
 
     def __init__(self, opens: Opens, target: Target, progress: Callable[[str], None]) -> None:
         self._opens, self._given, self._progress = opens, target.rm is not None, progress
         self._stack = contextlib.ExitStack()
         self._cluster: RealCluster | None = None
-        #: The policy inside the RM for which it was started, and whether one has run there.
+        #: The variant inside the RM for which the cluster was started, and whether such a variant has run there.
         self._inside: Variant | None = None
         self._scheduler = "fair"
         self._has_accounts = False
@@ -58,7 +59,7 @@ class KeptCluster:
         return self._cluster
 
     def cluster_for(self, variant: Variant) -> RealCluster:
-        """Return the cluster for a variant now. Raises the errors of a start."""
+        """Return a cluster for a variant, which is started if necessary. Raises the errors of a start."""
         inside = variant if variant.in_rm else None
         if self._cluster is not None and variant.scheduler != self._scheduler:
             self._progress(f"{variant.name}: the other scheduler begins with a ResourceManager of its own")
@@ -101,7 +102,7 @@ def real_runner(
     """
     check_experiment(experiment, backend, target)
     check_policies(variants, backend, target)
-    # The simulator cannot know the size of an external cluster, or what programs ask for.
+    # The simulator does not know the size of an external cluster, or the requests of programs.
     if variants and target.rm is None and not program_jobs(experiment, experiment.spec.seeds[0]):
         limit_s = check_ends(experiment, variants, progress)
     else:

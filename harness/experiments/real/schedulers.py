@@ -70,18 +70,18 @@ class RealScheduler(ABC):
 
     @abstractmethod
     def file_text(self, experiment: LoadedExperiment, allocations: AllocationFile) -> str:
-        """Return the file from which it reads its queues."""
+        """Return the text of the file from which the scheduler reads its queues."""
 
     @abstractmethod
     def put(self, client: RmClient, place: ConfigStore, wanted: WantedQueues) -> None:
-        """Write the queues, let the ResourceManager read them, and wait until it shows them.
+        """Write the queues, let the ResourceManager read them, and wait until it reports them.
 
-        Raises InputError for queues that it cannot put in force.
+        Raises InputError for queues that cannot be put in force.
         """
 
     @abstractmethod
     def actuator(self, place: ConfigStore, document: Callable[[str], object]) -> Actuator[RmClient]:
-        """Return the actuator of a controller (``document``: of its ledger, by name)."""
+        """Return the actuator of a controller. ``document``: returns a document of the controller's ledger by name."""
 
     @abstractmethod
     def own_properties(self, spec: Experiment) -> dict[str, str] | None:
@@ -133,7 +133,7 @@ class RealCapacityScheduler(RealScheduler):
         return capacity_text(experiment, allocations)
 
     def put(self, client: RmClient, place: ConfigStore, wanted: WantedQueues) -> None:
-        """Put the queues in force, unless a controller will work there and would write nothing."""
+        """Put the queues in force. Raises InputError if a controller would write nothing with these settings."""
         settings = capacity_text(wanted.experiment, wanted.allocations).encode()
         if wanted.variant.mode == "outside":
             accepted = {"preemption"} if wanted.experiment.spec.actuation.accept_preemption else set()
@@ -160,8 +160,9 @@ REAL_SCHEDULERS: Mapping[str, RealScheduler] = {
 def file_text(allocations: AllocationFile, *, root_named: bool = True) -> str:
     """Return an experiment's allocation file as the RM reads it: numbers as float32, the root's defaults written out.
 
-    ``root_named``: whether it has an element for the root itself, which must be as in the RM's previous file
-    (docs/reference/allocation-file.md, "The root's own element"). Raises InputError if the experiment needs one.
+    ``root_named``: whether the file has an element for the root itself, as the RM's previous file has or has not
+    (docs/reference/allocation-file.md, "The root's own element"). Raises InputError if the experiment needs the element
+    and ``root_named`` is false.
     """
     root = QueueSettings(
         ROOT,
@@ -194,7 +195,7 @@ def capacity_text(experiment: LoadedExperiment, allocations: AllocationFile) -> 
 
 
 def check_traps(settings: bytes, client: RmClient, where: str, accepted: Collection[str] = ()) -> None:
-    """Check that a controller would write there (`harness.yarn.capacity.traps`). Raises InputError."""
+    """Raise InputError if a controller would write nothing with these settings (`harness.yarn.capacity.traps`)."""
     values = parse_configuration(settings, source="capacity").values
     tree = capacity_tree(values, source="capacity")
     for trap in find_traps(values, client.rest.properties(), tree, client.rest.info().hadoop):

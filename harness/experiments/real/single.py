@@ -1,7 +1,7 @@
 """Runs single programs on an existing cluster, as an experiment with one queue.
 
-The cluster's queues and policy are not changed. Everything that a run needs is in its own folder, which the nodes can
-see and which is removed at its end; only the output stays.
+The cluster's queues and policy are not changed. A run's files are in a folder of its own, which the nodes can see and
+which is removed at the end; only the output stays.
 """
 
 from __future__ import annotations
@@ -38,9 +38,20 @@ _OWN_CLIENT = "use the engine's own client there; `run --rm` replays tasks there
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """The result of one program. ``apps`` in the order of their submission; ``verdict`` None: not checked.
+    """The result of one program.
 
-    ``why``: reason of a failure, with the log's last lines.
+    Parameters
+    ----------
+    apps
+        Its applications in the order of their submission.
+    attempts
+        Its task attempts.
+    seconds
+        Time from its submission to its end.
+    verdict
+        Whether the answer is correct; None: not checked.
+    why
+        The reason of a failure, with the last lines of the log.
     """
 
     apps: tuple[AppStatus, ...]
@@ -51,7 +62,7 @@ class Done:
 
 
 def check_request(request: Request) -> None:
-    """Raise CallError for what no cluster can run: invalid programs, settings, sizes or locations."""
+    """Raise CallError for a request that no cluster can run: invalid program, settings, sizes or locations."""
     own, one = engine_of(request.program), find(request.program)
     if len(request.inputs) != len(one.data):
         raise CallError(
@@ -67,9 +78,9 @@ def check_request(request: Request) -> None:
 
 
 def experiment_of(requests: Sequence[Request]) -> tuple[LoadedExperiment, dict[DataSpec, Path | Target]]:
-    """Return programs of one engine, in turn, as an experiment, and the location of their data.
+    """Return programs of one engine as an experiment that runs them one after another, and the locations of their data.
 
-    Raises InputError, CallError.
+    Raises InputError or CallError.
     """
     first, programs, data = requests[0], [], dict[DataSpec, Path | Target]()
     for request in requests:
@@ -95,7 +106,7 @@ def experiment_of(requests: Sequence[Request]) -> tuple[LoadedExperiment, dict[D
         queues = {name: None if queues is None else {"children": queues}}
     document = {
         "experiment": "job",
-        # This refuses nothing: the engines check the existing nodes.
+        # Nodes of any size, because the engines check the existing nodes.
         "cluster": {"nodes": [{"memory_mb": 2**40, "vcores": 2**20}]},
         "queues": queues,
         "workloads": {path: {"inline": workload}},
@@ -120,7 +131,8 @@ class ProgramRunner:
     def run(self, *requests: Request, on_step: Callable[[list[AppStatus]], None] = lambda _: None) -> list[Done]:
         """Run programs of one engine one after another on the same data and queue, and check their answers.
 
-        However it ends, nothing continues to run, and only the outputs stay. Raises RunTimedOut, InputError, CallError.
+        At the end, also after an error, nothing continues to run and only the outputs stay. Raises RunTimedOut,
+        InputError or CallError.
         """
         self.attempts = []
         for request in requests:

@@ -27,11 +27,12 @@ from harness.policies.registry import make_policy
 from harness.sim.setup import MapReduceMaster
 from harness.yarn.rmclient import RmClient
 
-#: How often a job is submitted again after the loss of its AM (harness.experiments.real.curves.LostMaster).
+#: Number of submissions of a job whose AM is lost each time (harness.experiments.real.curves.LostMaster).
 MOST_TRIES = 3
-#: Generous, because a busy machine launches slowly; `doctor` finds a broken cluster sooner.
+#: Time limit of the warm-up job, seconds. It is long because a busy machine launches slowly; `doctor` finds a broken
+#: cluster sooner.
 WARM_UP_S = 600.0
-#: How long to wait for a node that is missing when a run begins.
+#: How long to wait for a node that is missing when a run begins, seconds.
 NODES_S = 60.0
 
 
@@ -127,7 +128,7 @@ def await_nodes(cluster: RealCluster) -> None:
 
 
 def warm_up(experiment: LoadedExperiment, cluster: RealCluster) -> None:
-    """Run one job of a few tasks before the measured time: Java loads its classes, and a broken cluster is detected."""
+    """Run one small job before the measured time, so that Java loads its classes and a broken cluster is detected."""
     with client_of(cluster) as client:
         shared = cluster.shared
         # Without the experiment's faults.
@@ -170,7 +171,7 @@ def control_settings(experiment: LoadedExperiment, variant: Variant) -> ControlS
         refresh="poll" if actuation.poll_s or variant.poll else "rpc",
         mode="full" if actuation.max_ratio is None else "bounded",
         max_ratio=actuation.max_ratio or MAX_RATIO,
-        # On the Fair Scheduler, an experiment that switches preemption on studies it (fawkes-real), because shares
-        # cannot be kept from triggering preemption there.
+        # On the Fair Scheduler, shares cannot be kept in a range without preemption, so an experiment that switches
+        # preemption on (fawkes-real) accepts it.
         accept=frozenset({"preemption"} if variant.scheduler == "fair" or actuation.accept_preemption else ()),
     )

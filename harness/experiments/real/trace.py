@@ -36,13 +36,21 @@ def delays_of(
     *,
     given: Mapping[str, str] | None = None,
 ) -> DelaysSpec:
-    """Return the simulator's delays, as configured on the cluster and measured in the run (`real_curves.latencies`).
+    """Return the simulator's delays, as configured on the cluster and measured in the run.
 
-    ``response_heartbeats``: of AMs, if the experiment does not set it. ``given``: the properties of an external
-    cluster, which keeps its own intervals of node heartbeats and updates (Hadoop's defaults if unknown). A node waits
-    for the RM's answer before it waits for its next heartbeat, and sends an extra one when a container ends. The mean
-    delay of that extra heartbeat is estimated as the time by which AMs heard of ends later than half of their own
-    heartbeat interval explains. Container start times are stored per task (`run_jobs`).
+    A node waits for the RM's answer before it waits for its next heartbeat, and sends an extra one when a container
+    ends. The mean delay of that extra heartbeat is estimated as the mean time until AMs learnt of ends, minus half of
+    their own heartbeat interval. Container start times are stored per task (`run_jobs`).
+
+    Parameters
+    ----------
+    measured
+        The measured delays (`harness.experiments.real.curves.latencies`).
+    response_heartbeats
+        Heartbeats after which AMs act on a response, if the experiment does not set them.
+    given
+        The properties of an external cluster, which keeps its own intervals of node heartbeats and updates (Hadoop's
+        defaults if unknown).
     """
     said, node_ms = experiment.spec.delays, node_heartbeat_ms(experiment, given)
     am_ms = said.am_heartbeat_ms or 1000
@@ -108,11 +116,12 @@ def sizes_document(nodes: Sequence[NodeLine]) -> dict[str, Any]:
 
 
 def run_jobs(jobs: Sequence[JobRun], seed: int, lag_s: float = 0.0) -> list[JobLine]:
-    """Return the jobs of a run that were submitted, with their tasks' work and the starts of containers and masters.
+    """Return the submitted jobs of a run, with their tasks' work times, and the start times of containers and AMs.
 
-    A task that never ended (the run was cut) has its planned time. So has a task that may begin before its predecessors
-    have ended, because its measured time would include waiting. ``lag_s``: time from the response with a container
-    until the AM starts the task; the simulator's AMs have this delay, too (`Delays.am_response_heartbeats`).
+    A task that did not end, because the run was cut, has its planned time. So has a task that may begin before its
+    predecessors have ended, because its measured time would include waiting. ``lag_s``: time from the response with a
+    container until the AM starts the task, seconds, which the simulator's AMs also have
+    (`Delays.am_response_heartbeats`).
     """
     lines = []
     for job in jobs:
