@@ -85,7 +85,7 @@ class SlotPolicy(Protocol):
     """A policy with its own rules for map and reduce slots."""
 
     def slot_rules(self, *, speculation: bool) -> Rules:
-        """Return the rules. ``speculation`` says whether the experiment asks for LATE's copies."""
+        """Return the rules. ``speculation``: whether the experiment uses LATE's copies."""
         ...
 
 

@@ -56,7 +56,7 @@ def order(
     settings: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """An execution order for the jobs of JOBS.csv on map and reduce slots under FIFO, and what it costs.
+    """Compute an execution order for the jobs of JOBS.csv on map and reduce slots under FIFO, and its completion times.
 
     JOBS.csv is a file, or a name of `yarnfair list jobs`. Its columns are job, maps, map_seconds, reduces,
     reduce_seconds. Optional columns: arrival_seconds (for mrorder), map_task_seconds and reduce_task_seconds (the times

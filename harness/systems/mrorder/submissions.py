@@ -1,7 +1,7 @@
-"""``mrorder`` in front of the simulator or of a real cluster: jobs are held back and submitted as its queue decides.
+"""The dispatching queue of ``mrorder`` in front of the simulator or a real cluster.
 
-For the simulator all submissions are planned in advance (`hold`). The driver of a real cluster asks repeatedly
-(`Holding`). Estimates come from earlier runs (setting ``history``). Without these they are the means of the
+For the simulator, all submissions are planned in advance (`hold`). The driver of a real cluster calls the queue
+repeatedly (`Holding`). Estimates come from earlier runs (setting ``history``). Without these they are the means of the
 distributions from which each stage's task times are drawn, to which the means of many earlier runs converge.
 """
 
@@ -22,10 +22,10 @@ from harness.systems.mrorder.earlier_runs import EarlierRuns, earlier_runs
 from harness.systems.mrorder.ordering import MapReduceJob, Slots
 from harness.systems.mrorder.ordering.online import Dispatcher, DispatchingQueue, Submission, dispatch
 
-#: Milliseconds between submissions of jobs of one round: FIFO sorts by submission time, which has this resolution.
+#: Time between submissions of jobs of one round, ms: FIFO sorts by submission time, which has this resolution.
 GAP_MS = 1
-#: Seconds after which the next job of a round is submitted at the latest. Normally this happens when the previous job's
-#: master has registered: a real cluster starts masters in any order, and the first to ask gets the containers.
+#: Time after which the next job of a round is submitted at the latest, seconds. Normally it is submitted as soon as the
+#: previous job's AM has registered, because a real cluster starts AMs in any order and serves the first requests first.
 HAND_ON_S = 10.0
 
 
@@ -98,7 +98,7 @@ def estimates(queue: DispatchingQueue) -> Callable[[JobSpec], MapReduceJob]:
 
 
 class Holding:
-    """The dispatching queue in front of a real cluster: it is told of arrivals and ends, and says what to submit now.
+    """The dispatching queue in front of a real cluster: it receives arrivals and ends, and yields the jobs to submit.
 
     ``arrived`` has the arrival of each job in seconds since the start of the run. ``decisions`` has one entry per
     round.
@@ -112,11 +112,11 @@ class Holding:
         self._specs = {job.id: job for job in jobs}
         self._machine = Dispatcher(slots_of(queue, jobs, nodes), queue.when, queue.ordering)
         self._ready: deque[str] = deque()
-        self._last: tuple[str, float] | None = None  # the job that was submitted last, and when
+        self._last: tuple[str, float] | None = None  # the job that was submitted last, and its submission time, s
 
     @property
     def next_s(self) -> float | None:
-        """When the next round is due in seconds since the start of the run, or None."""
+        """The time of the next round, in seconds since the start of the run; None: no round is planned."""
         due = self._machine.next_s
         return None if due is None else float(due)
 
@@ -137,7 +137,7 @@ class Holding:
     def ready(self, now_s: float, under_way: Callable[[str], bool]) -> Iterator[str]:
         """Yield the ids of the jobs to submit now.
 
-        ``under_way`` says whether a job's master has registered or has ended.
+        ``under_way``: returns whether a job's AM has registered or has ended.
         """
         self._take(self._machine.clock(now_s))
         while self._ready:

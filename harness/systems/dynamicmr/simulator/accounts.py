@@ -48,9 +48,9 @@ class Accounts:
                 self.note_wait(pool, since, served=False)
 
     def note_wait(self, pool: Pool, now: int, *, served: bool) -> None:
-        """End a pool's wait at `now`.
+        """End a pool's wait at `now` (ms).
 
-        With ``served`` it got a slot, and the next wait may begin now; else it wants nothing.
+        ``served``: the pool got a slot, so that its next wait may begin now; otherwise it has no demand.
         """
         if pool.waits_since >= 0:
             length = now - pool.waits_since
@@ -59,7 +59,7 @@ class Accounts:
         pool.waits_since = now if served else -1
 
     def close(self, now: int) -> None:
-        """End the run: waits that go on count up to now."""
+        """End the accounts at `now` (ms): waits that have not ended count up to then."""
         for pool in self.pools:
             self.note_wait(pool, now, served=False)
 

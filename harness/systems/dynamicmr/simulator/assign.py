@@ -80,7 +80,7 @@ def heartbeat(e: Running, node: Node) -> int:
     before = e.counts.starts
     e.visited.clear()
     if sum(node.used) + min(e.weight) > node.map_units + node.reduce_units:
-        return 0  # full, as at most heartbeats of a busy cluster
+        return 0  # the node is full, which is the usual case in a busy cluster
     if e.rules.sharing == "containers":
         _containers(e, node)
     elif e.rules.sharing == "dependent":

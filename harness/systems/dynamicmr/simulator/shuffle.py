@@ -1,6 +1,6 @@
 """The network through which reduces fetch their input: a fluid model with even sharing and limits per node and cluster.
 
-It only does the accounting; the engine passes the time and asks when the next fetch ends.
+The module only computes the state of the fetches; the engine advances the time and requests the next end of a fetch.
 """
 
 from __future__ import annotations

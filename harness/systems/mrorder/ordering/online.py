@@ -87,7 +87,7 @@ class Dispatcher:
 
     @property
     def next_s(self) -> Fraction | None:
-        """When `clock` must be called next; None: only other events can cause submissions."""
+        """The time at which `clock` must be called next; None: only other events can cause submissions."""
         return self._next
 
     def arrive(self, job: MapReduceJob, now_s: Fraction | float) -> list[Submission]:
@@ -168,7 +168,10 @@ def dispatch(
     how: Dispatching | None = None,
     order: Ordering | None = None,
 ) -> list[Submission]:
-    """Return all submissions for arrivals that are known in advance, in order of time. Ends of jobs are not used."""
+    """Return all submissions for arrivals that are known in advance, in order of time.
+
+    The ends of jobs are not reported to the dispatcher.
+    """
     machine = Dispatcher(slots, how, order)
     out: list[Submission] = []
     for job, arrived in arrivals:

@@ -1,6 +1,6 @@
 """The plain-text comparison of runs of pools, 80 columns wide.
 
-Docs/reference/progress-share.md describes the metrics.
+The page docs/reference/progress-share.md describes the metrics.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ MASTER = Resource(STEP_MB, 0)
 _PYTHON = "/usr/bin/python3"
 _FOLLOW_S = 0.5
 _MOST_TRIES = 3
-#: How long before the end of the paid hour accelerators leave, because leaving takes time: a fraction of the hour, but
-#: at most a number of seconds.
+#: Time before the end of the paid hour at which accelerators are removed, because removal takes time: a fraction of the
+#: hour, but at most a number of seconds.
 _BEFORE_END = (0.05, 3.0)
 _ALLOCATIONS = """<?xml version="1.0"?>
 <allocations>
@@ -70,9 +70,9 @@ class Held:
         return self.billed_h(hour_s) * self.kind.price_hour
 
     def release_s(self, idle_since_s: float, hour_s: float) -> float:
-        """Return when it should be released, in seconds since 1970.
+        """Return the time at which the node should be released, in seconds since 1970.
 
-        This is shortly before the end of the hour that is paid for anyway.
+        It is shortly before the end of the hour that has been paid for.
         """
         started_s = self.node.joined_s
         hours = release_at_h(0.0, max(idle_since_s - started_s, 0.0) / hour_s)
@@ -81,7 +81,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """The result of queries that were submitted together: begin, end, and their jobs."""
+    """The result of queries that were submitted together: begin and end (seconds since 1970), and their jobs."""
 
     began_s: float
     ended_s: float
