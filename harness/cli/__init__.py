@@ -207,10 +207,7 @@ def _terminated_in_order() -> Iterator[None]:
 
 
 def _said(error: click.ClickException) -> str:
-    """Return click's message as one line.
-
-    For an invalid choice a shorter one that suggests the nearest valid choice.
-    """
+    """Return click's message as one line; for an invalid choice, a shorter message that suggests the nearest choice."""
     said = " ".join(error.format_message().split())
     param = error.param if isinstance(error, click.BadParameter) else None
     given = _NO_CHOICE.match(error.message)
@@ -240,7 +237,7 @@ def _print_whatever_is_called_so() -> None:
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Entry point: run the command and exit with its exit code; a YarnfairError is one line on standard error."""
+    """Run the command and exit with its exit code; print a YarnfairError as one line on standard error."""
     _open_closed_outputs()
     _print_whatever_is_called_so()
     outlive_readers()
@@ -285,7 +282,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def _print_notice(text: str) -> None:
-    """Print a line that is no error on standard error."""
+    """Print a message that is not an error as one line on standard error."""
     click.echo(text, err=True)
 
 

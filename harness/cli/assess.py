@@ -163,7 +163,7 @@ def _trace_of(
     folder: Path,
     access: Access,
 ) -> tuple[Trace | Lacks, SchedulerName, dict[str, Any]]:
-    """Return the trace, its scheduler, and the settings of an enforce configuration that the cluster tells."""
+    """Return the trace or what it lacks, its scheduler, and the settings for enforce.yaml that the cluster reports."""
     from harness.cli.record import open_recorded, say
     from harness.predict.foreign import Lacks, any_trace, cluster_file
     from harness.predict.writing import TRACE

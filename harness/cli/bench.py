@@ -16,8 +16,8 @@ from harness.cli.output import json_option, print_result
 def bench(full: bool, engine_only: bool, as_json: bool) -> None:
     """Measure the engine under load, a day of Facebook with control every second, growth, decisions, job ordering.
 
-    Absolute figures, and ratios to calibration loops that run between the stretches measured. What each figure is:
-    docs/reference/bench.md.
+    Prints absolute figures, and ratios to calibration loops that run between the measured stretches.
+    docs/reference/bench.md describes each figure.
     """
     from harness import __version__
     from harness.bench.run import bench as measure

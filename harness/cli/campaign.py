@@ -25,13 +25,14 @@ OUT = click.option("--out", type=click.Path(path_type=Path), help=_OUT_HELP)
 
 @click.group()
 def campaign() -> None:
-    """A grid of experiments: plan it, run it (resumed where it stopped), see how it stands."""
+    """Plan a grid of experiments, run it (a second call resumes it), and show its state."""
 
 
 def _total(cells: list[tuple[Cell, Estimate]], room: int) -> float | None:
     """Return the total wall-clock time; None if unknown.
 
-    Simulated cells run side by side, others on this machine in turn.
+    ``room``: number of simulations at once. Cells of one real backend run one after another, beside the simulations and
+    the other backends; cells that need the machine alone run after all others.
     """
     if any(one.seconds is None for _, one in cells):
         return None
@@ -136,8 +137,8 @@ def run(
 ) -> None:
     """Run the cells of FILE that are not done yet.
 
-    Goes on past failed cells and lists them at the end (exit code 4, or 5 when all of them timed out). Interrupted or
-    killed, the same call goes on.
+    A failed cell does not stop the campaign; failed cells are listed at the end (exit code 4, or 5 when all of them
+    timed out). After an interruption, the same call runs what is left.
     """
     from harness.experiments.campaign.run import Watch, executor_of, folder_of, run_campaign, standings
     from harness.experiments.campaign.spec import load_campaign
@@ -174,7 +175,7 @@ def run(
 @OUT
 @json_option
 def status(file: Path, out: Path | None, as_json: bool) -> None:
-    """How the cells of FILE stand. Changes nothing; also while the campaign runs."""
+    """Show the state of the cells of FILE, also while the campaign runs. Changes nothing."""
     from harness.experiments.campaign.run import folder_of, standings
     from harness.experiments.campaign.spec import load_campaign
 

@@ -163,7 +163,7 @@ def up(
 @_now
 @json_option
 def status(backend: str, state: str | None, inventory: str | None, as_json: bool) -> int:
-    """How the cluster is: its RM, its nodes, memory of each part. Exit code 1 when it is not up."""
+    """Show the state of the cluster: its RM, its nodes, the memory of each process. Exit code 1 when it is not up."""
     found = _cluster(backend, state, inventory).status()
     if found is None:
         print_result(as_json, {"backend": backend, "up": False, "problem": "no cluster here"}, ["no cluster here"])
@@ -192,7 +192,7 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
     for part in [document["rm"], *document["nodes"], *document["others"]]:
         memory = "" if part["memory_mb"] is None else f"{part['memory_mb']:.0f}"
         node = f"{part.get('id')} {part.get('state')}" if part.get("state") else ""
-        # How the nodes of a cluster that others have started are run is not known here.
+        # Of a cluster that others have started it is not known how its nodes are run.
         runs_as = part["runs_as"] or ("ended" if part["name"] else "-")
         lines.append(f"{part['name'] or '-':<10} {runs_as:<14} {memory:>9}  {node}")
     if status.enforce is not None:
@@ -220,10 +220,10 @@ def doctor(
     as_json: bool,
     **settings: Any,
 ) -> int:
-    """What would make a cluster fail, or makes this one fail, and how to mend it. Exit code 1 when there is something.
+    """Find what would make a cluster fail, or makes this one fail, and how to mend it. Exit code 1 for any problem.
 
-    The options say what the cluster shall be; of one that `up` has started here they are known. With --rm it says first
-    what each command does with the features that the cluster has.
+    The options describe the wanted cluster; for a cluster that `up` has started here they are known. With --rm the
+    answer begins with what each command does with the features of that cluster.
     """
     from harness.clusters.doctor import Wanted, examine_cluster, examine_machine, examine_rm, examine_settings
     from harness.clusters.doctor_access import examine_access

@@ -21,7 +21,7 @@ from harness.cli.output import OutputFile, json_option, print_json, say
 def convert(
     allocations: str, output: Path | None, memory_mb: int | None, vcores: int | None, fixed_queues: bool, as_json: bool
 ) -> None:
-    """The capacity-scheduler.xml for the Fair Scheduler's file ALLOCATIONS, in weight mode, as `yarn fs2cs` makes it.
+    """Print the capacity-scheduler.xml for the allocation file ALLOCATIONS, in weight mode, as `yarn fs2cs` makes it.
 
     Standard error lists what will work differently, what cannot be carried over, and what yarn-site.xml needs.
     """

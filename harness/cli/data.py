@@ -19,7 +19,7 @@ def data() -> None:
 @data.command()
 @json_option
 def kinds(as_json: bool) -> None:
-    """What can be generated."""
+    """List the kinds of data sets that can be generated."""
     from harness.jobs.data.generate import TPCH
     from harness.jobs.data.kinds import KINDS
 
@@ -36,7 +36,7 @@ def kinds(as_json: bool) -> None:
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Parts made at once.")
 @json_option
 def generate(kind: str, size: str, seed: int, out: str, jobs: int, as_json: bool) -> None:
-    """Make a data set of a KIND, or what is still missing of it."""
+    """Make a data set of a KIND, or the missing files of a data set that was begun."""
     from harness.jobs.data import generate as making
 
     wanted, target = making.read_size(size), making.open_target(out)
@@ -94,7 +94,7 @@ def verify(place: str, as_json: bool) -> int:
 @data.command(short_help="The formats of traces that can be converted.")
 @json_option
 def formats(as_json: bool) -> None:
-    """The kinds of `data convert`, each with its tables, what it lacks, and the assumptions that can be set."""
+    """List the kinds of `data convert`, each with its tables, what it lacks, and the assumptions that can be set."""
     from harness.predict.converting import OPTIONS, kinds
     from harness.traces.formats import ConvertibleFormat
 

@@ -34,10 +34,11 @@ def decide(
 ) -> None:
     """Print the scheduler's decisions for the nodes and applications of SCRIPT (JSON, with base events only).
 
-    The script is for the Capacity Scheduler if it has the key "capacity", for the Fair Scheduler otherwise.
+    The script's key "scheduler" names the scheduler: fair, capacity or fifo. Without this key, a script with the key
+    "capacity" or "fifo" is for that scheduler, and any other script is for the Fair Scheduler.
 
     Prints assignments, shares after each update, preemption's victims, reservations and completions, one record a line.
-    With --record it prints such a script: all that a simulated run asked of its scheduler.
+    With --record it prints a script instead: all that a simulated run asked of its scheduler.
     """
     if (script is None) == (record is None):
         raise CallError("needs a SCRIPT or --record", where="decide", hint="give one of the two")

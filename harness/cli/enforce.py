@@ -157,10 +157,7 @@ def _once(config: EnforceConfig, rms: tuple[str, ...], log: Log, as_json: bool, 
 
 
 def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool, trusted: TrustedClock) -> int:
-    """Run one tick on a copy of the ledger, without writing anything.
-
-    Print what would be written, return the exit code.
-    """
+    """Run one tick on a copy of the ledger; print what would be written; return the exit code. Writes nothing."""
     from harness.control.opened import open_cluster
 
     with ExitStack() as stack:
@@ -189,7 +186,7 @@ def _trial(config: EnforceConfig, rms: tuple[str, ...], as_json: bool, trusted: 
 
 
 def _told(policy: Policy, report: TickReport, before: dict[str, float]) -> list[Change]:
-    """Return what a dry run would change, queue by queue; ``before``: the present weights."""
+    """Return the changes that a dry run would make, one per queue. ``before``: the present weight of each queue."""
     from harness.control.telemetry import changes_of
 
     if report.record is None:
@@ -534,7 +531,7 @@ class _Signals:
 
     def __init__(self) -> None:
         self.first: int | None = None
-        #: Whether to read the configuration again; and whether ticks pause, for that or for the end.
+        #: ``reload``: the configuration is to be read again. ``pause``: ticks pause, for a reload or for the end.
         self.reload, self.pause = threading.Event(), threading.Event()
         # Threads inherit the mask, so only the thread that waits for signals receives them.
         signal.pthread_sigmask(signal.SIG_BLOCK, self.WANTED)

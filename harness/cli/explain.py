@@ -23,9 +23,9 @@ _APPLICATION = re.compile(r"application_[0-9]+_[0-9]+")
 @source_options
 @json_option
 def explain(what: str, source: Source, as_json: bool) -> None:
-    """Why a queue gets what it gets, or an application waits: which limit holds it, and which setting mends it.
+    """Say why a queue gets what it gets, or why an application waits: which limit holds it, which setting mends it.
 
-    From a running cluster, with or without a controller's ledger; a queue also from a ledger alone, or from a run.
+    Reads a running cluster, with or without a controller's ledger. For a queue, a ledger or a run alone is enough.
     """
     if _APPLICATION.fullmatch(what):
         _explain_app(what, source, as_json)

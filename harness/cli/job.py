@@ -31,7 +31,7 @@ def job() -> None:
 @job.command("list")
 @json_option
 def list_them(as_json: bool) -> None:
-    """What can be run, and on which data."""
+    """List the programs that can be run, and their data."""
     from harness.jobs.engines import every, groups
 
     rows, lines = [], []
@@ -155,7 +155,7 @@ def _place(text: str, option: str) -> Path | Target:
 
 
 def _followed(client: ProgramRunner, requests: list[Request]) -> list[Done]:
-    """Run programs to their ends, with a bar on a terminal."""
+    """Run the programs one after another to their ends; show a progress bar if standard error is a terminal."""
     if not sys.stderr.isatty():
         return client.run(*requests)
     from rich.console import Console
@@ -197,7 +197,7 @@ def _print(found: dict[str, Any], *, title: bool) -> None:
 
 @contextlib.contextmanager
 def _cluster(rm: str | None, state: str | None, backend: str, work: Path, python: str | None) -> Iterator[RealCluster]:
-    """Return the cluster of a state folder, or of a given ResourceManager whose nodes share this machine's files."""
+    """Provide the cluster of a state folder, or of a given ResourceManager whose nodes share this machine's files."""
     import getpass
 
     from harness.clusters.backends import backend_class, make_cluster

@@ -20,7 +20,7 @@ _LINE = 120
 @click.argument("what", type=click.Choice(WHAT))
 @json_option
 def list_(what: str, as_json: bool) -> None:
-    """Name what the project brings, with a line each.
+    """List what the project provides, one line each.
 
     \b
     experiments  for run, sim serve, shares, campaigns

@@ -100,9 +100,9 @@ def output_is_a_file() -> bool:
 
 
 class OutputFile(click.Path):
-    """A file that the command writes (`harness.base.outputs.write_output`); ``-`` is standard output.
+    """Type of an option for a file that the command writes (`harness.base.outputs.write_output`); ``-``: stdout.
 
-    It is checked before the command begins that the file can be written.
+    Before the command begins it is checked that the file can be written.
     """
 
     def __init__(self) -> None:
@@ -119,7 +119,10 @@ class OutputFile(click.Path):
 
 
 class OutputFolder(click.Path):
-    """A folder that the command fills. It is checked before the command begins that the folder can be written."""
+    """Type of an option for a folder that the command fills.
+
+    Before the command begins it is checked that the folder can be written.
+    """
 
     def __init__(self) -> None:
         super().__init__(path_type=Path, file_okay=False, readable=False)
@@ -166,12 +169,12 @@ def stay() -> NoReturn:
 
 
 def say(text: str) -> None:
-    """Print a message beside the result to standard error."""
+    """Print a message that is not part of the result to standard error."""
     click.echo(f"yarnfair: {text}", err=True)
 
 
 def progress_line(quiet: bool = False) -> Callable[[str], None]:
-    """Return a function that shows progress as one line on standard error; of ``quiet`` it shows nothing.
+    """Return a function that shows progress as one line on standard error; with ``quiet`` it shows nothing.
 
     In a terminal each line overwrites the previous one; elsewhere the lines of single phases are left out.
     """
@@ -275,7 +278,7 @@ def all_seeds(_context: click.Context, _parameter: click.Parameter, value: tuple
 
 
 def options(*those: Callable[[_Command], _Command]) -> Callable[[_Command], _Command]:
-    """Return several options as one decorator, in this order."""
+    """Return one decorator that adds several options, in this order, to a command."""
 
     def all_of_them(command: _Command) -> _Command:
         for option in reversed(those):

@@ -43,7 +43,7 @@ def plot(
     out: Path | None,
     as_json: bool,
 ) -> None:
-    """A figure of the report for print, and its data as CSV.
+    """Draw a figure of the report for print, and write its data as CSV.
 
     RUN is a directory that `yarnfair run` has written, or one that holds several of them. The same runs give the same
     file, byte for byte. Needs matplotlib (the extra `plot`).
@@ -80,7 +80,7 @@ def plot(
     group = found.chosen(figure, charts)
     written = write_figure(group, out, width)
     warn(written.remarks)
-    # Of a figure for a paper this belongs to the caption: how many seeds, what the bands are, what is not drawn.
+    # The remark (number of seeds, meaning of the bands, what is not drawn) belongs to the caption in a paper.
     group = replace(group, text=" ".join(filter(None, (group.text, found.remark))))
     if as_json:
         print_json(

@@ -21,7 +21,7 @@ MOST_BARS = 40
 
 
 class _Bars:
-    """Bars by name on a terminal; elsewhere there are no bars."""
+    """Progress bars by key if standard error is a terminal; otherwise there are no bars."""
 
     def __init__(self, width: int) -> None:
         self.bars: Any = None
@@ -66,7 +66,7 @@ class _Bars:
 
 
 class RunProgress(_Bars):
-    """The runs of one experiment."""
+    """Progress of the runs of one experiment."""
 
     def __init__(self, variants: Sequence[Any], what: str) -> None:
         super().__init__(24)
@@ -92,7 +92,7 @@ class RunProgress(_Bars):
 
 
 class CampaignProgress(_Bars):
-    """The cells of a campaign: a bar for each running cell and one for all."""
+    """Progress of the cells of a campaign: a bar for each running cell, and one for the whole campaign."""
 
     def __init__(self, count: int, kept: int) -> None:
         super().__init__(40)

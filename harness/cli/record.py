@@ -69,11 +69,11 @@ def record(
     applications. Others become equal tasks that use what the ResourceManager counted. A run on a real backend records
     itself, with every task: see trace.jsonl in its directory.
 
-    Does a controller run there? Give its --config: the trace then has your own weights, not the controller's of the
-    moment.
+    If a controller runs there, give its --config: the trace then has your own weights instead of those that the
+    controller has just written.
 
-    --follow goes on for weeks and takes up where it stopped. It survives its own restarts and the ResourceManager's,
-    and says what it could not know. `replay` and `assess` take the file at any time.
+    --follow records until it is stopped; the same call continues the file. The recording survives restarts of itself
+    and of the ResourceManager, and says what it could not know. `replay` and `assess` take the file at any time.
     """
     from harness.base.errors import CallError
     from harness.control.config import read_config
@@ -127,9 +127,9 @@ def open_recorded(
     access: Access | None = None,
     patient_s: float | None = None,
 ) -> Iterator[tuple[RmClient, Histories | None, dict[str, float] | None]]:
-    """Return a client of the ResourceManager, its history servers, and the entitlements if a controller is running.
+    """Provide a client of the ResourceManager, its history servers, and the entitlements if a controller is running.
 
-    ``patient_s``: a ResourceManager that does not answer is waited for, asked again after so many seconds.
+    ``patient_s``: seconds between two attempts to reach a ResourceManager that does not answer. None: one attempt only.
     """
     from harness.control.entitled import of_config
     from harness.traces.histories import Histories
@@ -191,7 +191,7 @@ def say(text: str) -> None:
 
 
 def _follow(going: Following, for_s: float | None, as_json: bool) -> None:
-    """Record until stopped; the last state is stored."""
+    """Record for ``for_s`` seconds (None: until stopped), then print the number of applications."""
     from harness.traces.following import follow
 
     recording = going.recording

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 @scheduler_option
 @json_option
 def render(queues: Path | None, file: Path | None, output: Path | None, scheduler: str, as_json: bool) -> None:
-    """The scheduler's file for a queue tree in YAML (docs/reference/allocation-file.md): allocations, or capacities.
+    """Write the scheduler's file for a queue tree in YAML (docs/reference/allocation-file.md).
 
-    A tree with `scheduler: capacity` has the Capacity Scheduler's own settings, and is rendered as such.
+    The file is an allocation file or a capacity-scheduler.xml. A tree with `scheduler: capacity` has the Capacity
+    Scheduler's own settings and always becomes a capacity-scheduler.xml.
 
-    It refuses what the ResourceManager would accept and get wrong. It reads its own file back before it prints it.
+    A tree that the ResourceManager would accept and get wrong is refused. The file is read back before it is printed.
     """
     if (queues is None) == (file is None):
         raise click.UsageError("give either QUEUES or --from FILE")
@@ -85,7 +86,10 @@ def render(queues: Path | None, file: Path | None, output: Path | None, schedule
 
 
 def _render_tree(file: Path, output: Path | None, as_json: bool) -> None:
-    """Return the queue tree of a published file as YAML. `tree_of` reads a Fair Scheduler's tree again and compares."""
+    """Write the queue tree of a scheduler's file as YAML to ``output``, or print it.
+
+    `tree_of` and `capacity_tree_of` raise InputError for a file that no tree describes.
+    """
     import yaml
 
     from harness.base.files import reading
@@ -121,7 +125,7 @@ def _tree_of_capacities(data: bytes, source: str) -> dict[str, Any]:
 
 
 def _properties(document: YamlDocument) -> tuple[list[str], str]:
-    """Return the queues of a tree in the Capacity Scheduler's terms, and its file."""
+    """Return the paths of the queues, and the capacity-scheduler.xml, of a tree with `scheduler: capacity`."""
     from harness.yarn.capacity.convert import render_configuration
     from harness.yarn.capacity.properties import PREFIX
     from harness.yarn.capacity.tree import read_capacity_tree
@@ -138,9 +142,9 @@ def _properties(document: YamlDocument) -> tuple[list[str], str]:
 
 
 def _capacities(file: AllocationFile) -> str:
-    """Return a tree as a Capacity Scheduler's file.
+    """Return the capacity-scheduler.xml for a Fair Scheduler's tree.
 
-    Raises InputError for what it cannot express; warns of differences.
+    Raises InputError for settings that it cannot express; prints what will work differently as warnings.
     """
     from harness.base.errors import InputError
     from harness.yarn.capacity.convert import convert_allocations, render_properties

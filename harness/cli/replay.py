@@ -24,9 +24,9 @@ from harness.cli.output import (
 
 
 def name_of(trace: Path) -> str:
-    """Return the name of a replay's folder.
+    """Return the name for a replay's folder.
 
-    For a run directory (or its trace) it consists of the experiment and the run, else it is the file's name.
+    For a run directory or its trace this is EXPERIMENT-RUN, otherwise the name of the file without its suffix.
     """
     if (trace / "trace.jsonl").exists():
         trace /= "trace.jsonl"

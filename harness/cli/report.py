@@ -21,7 +21,7 @@ from harness.cli.output import OutputFile, json_option, print_result, warn
 )
 @json_option
 def report(runs: tuple[Path, ...], out: Path | None, trace: Path | None, as_json: bool) -> None:
-    """One self-contained HTML page from run directories.
+    """Write one self-contained HTML page from run directories.
 
     RUN is a directory that `yarnfair run` has written, or one that holds several of them. Without -o the page is
     RUN/report.html; for several RUNs it is report.html in the folder that they have in common.

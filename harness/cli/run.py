@@ -115,7 +115,7 @@ def run(
     It writes a run directory for each policy and variant, and one HTML report. Standard output has three sentences,
     then a table. Several experiments run one after another.
 
-    Was the last call interrupted? The same call finishes it. Did it end? The same call runs everything again, unless
+    After an interruption, the same call runs what is left. After its end, the same call runs everything again, unless
     you give --resume. Exit codes: 4 when jobs failed, 5 when the time limit was reached, 130 when interrupted.
     """
     from harness.base.workers import begin_server
@@ -159,7 +159,7 @@ def run(
 
 @contextmanager
 def _processes(jobs: int | None, asked: Selection) -> Iterator[Processes | None]:
-    """Return the worker processes for all simulations of the call; None: this process simulates."""
+    """Provide the worker processes for all simulations of the call; None if this process simulates."""
     from harness.experiments.campaign.executors import Processes, processes_of
 
     room = processes_of(jobs)
@@ -171,7 +171,7 @@ def _processes(jobs: int | None, asked: Selection) -> Iterator[Processes | None]
 
 
 def _http(access: Access, rm: str | None) -> HttpOptions | None:
-    """Return the HTTP options of the ResourceManager; None: neither Kerberos nor TLS of its own."""
+    """Return the HTTP options for the ResourceManager; None if the call gives none (Kerberos, own TLS certificate)."""
     if not access:
         return None
     if rm is None:
@@ -183,7 +183,7 @@ def _http(access: Access, rm: str | None) -> HttpOptions | None:
 
 
 class _Called:
-    """One experiment of the call. Creating it finds all mistakes of the user before anything runs."""
+    """One experiment of the call. The constructor checks everything that the user gave before anything runs."""
 
     def __init__(
         self, name: str, asked: Selection, backend: str, target: Target | None, on_file: dict[str, Any]
@@ -253,14 +253,14 @@ class _Called:
         echo_wrapped(f"{self.loaded.name}: {about}" if about else self.loaded.name, hang=2)
 
     def say(self, *, title: bool) -> None:
-        """Print the sentences that come before any table."""
+        """Print the experiment's sentences; those of all experiments come before the first table."""
         said = self.kind.sentences(self.loaded, self.ended)
         if said and title:
             self._title()
         echo_sentences(said)
 
     def show(self, *, title: bool) -> None:
-        """Print the table."""
+        """Print the experiment's table."""
         if title:
             self._title()
         for line in self.kind.comparison(self.loaded, self.ended):

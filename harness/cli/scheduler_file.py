@@ -47,7 +47,7 @@ def scheduler_file_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def groups_of(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """User -> groups, the primary one first. Raises CallError."""
+    """Parse ``USER=GROUP,...`` texts to a mapping from user to groups, the primary one first. Raises CallError."""
     found: dict[str, tuple[str, ...]] = {}
     for text in given:
         user, equals, names = text.partition("=")
@@ -59,7 +59,10 @@ def groups_of(given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
 
 
 def scheduler_file_of(conf: dict[str, str], on_file: dict[str, Any]) -> SchedulerFile | None:
-    """Return the file that a call names; None: no file. Raises CallError for options that need one, and InputError."""
+    """Return the scheduler's file that a call names; None if it names none.
+
+    Raises CallError for options that need a file, and InputError for an invalid file.
+    """
     file, place = on_file["scheduler_file"], on_file["place"]
     groups = groups_of(on_file["groups"])
     if file is None:
@@ -73,7 +76,10 @@ def scheduler_file_of(conf: dict[str, str], on_file: dict[str, Any]) -> Schedule
 
 
 def on_scheduler_file(experiment: LoadedExperiment, on_file: dict[str, Any]) -> LoadedExperiment:
-    """Return the experiment on the file that a call names, if it names one; print remarks on the file."""
+    """Return the experiment with the queues of the file that a call names; print remarks on the file.
+
+    Without a file the experiment is returned unchanged.
+    """
     from harness.experiments.simulated import texts
 
     file = scheduler_file_of(texts(experiment.spec.conf), on_file)

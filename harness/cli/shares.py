@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 @json_option
 @without_collector()
 def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...], as_json: bool) -> None:
-    """The steady and instantaneous fair shares of every queue of ALLOCATIONS, to the megabyte.
+    """Print the steady and instantaneous fair shares of every queue of ALLOCATIONS, to the megabyte.
 
-    ALLOCATIONS is an allocation file, or a name of `yarnfair list experiments`: the queues of that experiment.
+    ALLOCATIONS is an allocation file, or a name of `yarnfair list experiments`, for the queues of that experiment.
     Every file that the ResourceManager loads is accepted. Below a parent whose policy is fair, vcores stay 0.
     """
     from harness.model.resources import Resource
@@ -64,7 +64,7 @@ def shares(allocations: str, memory_mb: int, vcores: int, active: tuple[str, ...
 
 
 def _allocations(given: str) -> AllocationFile:
-    """Return an allocation file, or the queues of one of the project's experiments."""
+    """Return an allocation file that is given by its path, or that of an experiment that is given by its name."""
     from harness.model import brought
     from harness.yarn.fair.parse import read_allocations
 
@@ -76,9 +76,10 @@ def _allocations(given: str) -> AllocationFile:
 
 
 def _active_leaves(manager: QueueManager, given: tuple[str, ...], source: str) -> set[str]:
-    """Return the paths of the active leaves; as for an application, root.default is created if the file lacks it.
+    """Return the paths of the active leaves.
 
-    An empty text names no queue, so none is active.
+    root.default is created if the file lacks it, as the RM does for an application. An empty text names no queue, so no
+    queue is active.
     """
     from harness.base.errors import CallError
     from harness.model.queues import ROOT, ensure_root_prefix

@@ -32,7 +32,7 @@ FASTEST_ENFORCED = 7.0
 
 @click.group()
 def sim() -> None:
-    """The simulator, beside what `run` does with it."""
+    """Use the simulator without `run`."""
 
 
 def _port(name: str, default: int, what: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -43,9 +43,9 @@ def _port(name: str, default: int, what: str) -> Callable[[Callable[..., None]],
 
 @contextlib.contextmanager
 def _folder(file: str | None, name: str) -> Iterator[Path]:
-    """Return the folder of the scheduler's file.
+    """Provide the path of the scheduler's file: ``file``, or ``name`` in a temporary folder that is removed at the end.
 
-    As the call says, or a temporary one that is removed with the server.
+    Raises CallError if ``file`` is an address.
     """
     if file is not None:
         if "://" in file:
@@ -63,7 +63,7 @@ def _folder(file: str | None, name: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _listening(host: str, option: str, port: int) -> Iterator[None]:
-    """Raise an error that names the port that cannot be opened, and what to do about it."""
+    """Turn an error on opening a port into an InputError that names the port and says what to do about it."""
     try:
         yield
     except (OSError, UnicodeError) as error:
@@ -122,12 +122,13 @@ def serve(
     as_json: bool,
     **on_file: Any,
 ) -> None:
-    """A simulated cluster behind a ResourceManager's REST API and the two calls of its RPC that a controller needs.
+    """Serve a simulated cluster behind a ResourceManager's REST API and the two RPC calls that a controller needs.
 
-    It runs EXPERIMENT's jobs on EXPERIMENT's nodes, and whatever clients submit. Virtual time follows the wall clock.
-    As an RM does, it reads its scheduler's file when a client calls `refreshQueues`, and the allocation file also by
-    itself. The Capacity Scheduler's configuration changes over REST, or with `--store file` by its file. Ctrl-C ends
-    it. With --scheduler-file it has that file's queues, and places what clients submit by the file's rules.
+    The cluster runs EXPERIMENT's jobs on EXPERIMENT's nodes, and whatever clients submit. Virtual time follows the wall
+    clock. As an RM does, it reads its scheduler's file when a client calls `refreshQueues`, and the allocation file
+    also by itself. The Capacity Scheduler's configuration changes over REST, or with `--store file` by its file. With
+    --scheduler-file the cluster has that file's queues, and submitted applications are placed by the file's rules.
+    Ctrl-C ends the server.
     """
     real = on_file["scheduler_file"] is not None
     if (experiment is None) == (queues is None and not (real and apps is not None)) or (queues is not None and real):
@@ -137,7 +138,7 @@ def serve(
     from harness.base.files import write_text
     from harness.yarn.releases import release_of
 
-    # Reports mistakes of the call before anything is read.
+    # An unknown release is reported before anything is read.
     release_of(hadoop)
     from harness.experiments.served import (
         file_name,

@@ -26,7 +26,7 @@ def sql(query: str, runs: tuple[Path, ...], as_csv: bool, as_json: bool) -> None
 
     answer = answered(query, list(runs))
     if as_json:
-        # Through pandas' own JSON writer, which knows how its types are written in JSON.
+        # pandas' own JSON writer converts its types (timestamps, NaN), which the json module does not.
         rows = json.loads(answer.to_json(orient="records", date_format="iso"))
         print_json({"columns": list(answer.columns), "rows": rows})
     elif as_csv:

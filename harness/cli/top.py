@@ -37,7 +37,7 @@ _WIDTH = 80
 )
 @json_option
 def top(source: Source, every: float, once: bool, serve: str | None, as_json: bool) -> None:
-    """Share, entitlement, accumulated, deficit and weight of every queue, and what changed (q ends it)."""
+    """Show share, use, demand, accumulated resources, deficit, weight and last change of every queue (q ends it)."""
     if serve is not None and once:
         raise click.UsageError("give either --serve or --once")
     if serve is not None:
@@ -47,7 +47,7 @@ def top(source: Source, every: float, once: bool, serve: str | None, as_json: bo
     elif once or not sys.stdout.isatty():
         from rich.console import Console
 
-        # Always 80 columns; a wide terminal shows no more.
+        # The frame has 80 columns, however wide the terminal is.
         Console(width=_WIDTH, highlight=False).print(frame(source.view()))
     else:
         _live(source, every)
@@ -86,7 +86,10 @@ def _live(source: Source, every: float) -> None:
 
 @contextlib.contextmanager
 def _keys() -> Iterator[Any]:
-    """Read keys as they are pressed, without Enter; the terminal's mode is always restored."""
+    """Provide a function that waits for a key, at most so many seconds, and returns it, or "" if none was pressed.
+
+    Keys need no Enter. The terminal's mode is restored at the end.
+    """
     if not sys.stdin.isatty():
         yield _no_key
         return
@@ -113,7 +116,7 @@ def _no_key(timeout_s: float) -> str:
 
 
 def frame(view: View) -> RenderableType:
-    """Return one screen of 80 columns: a header, the queues, the last decisions, alarms."""
+    """Return one screen of 80 columns: a header, the queues, the last three decisions, notes, up to three alarms."""
     from rich.console import Group
     from rich.table import Table
     from rich.text import Text
@@ -149,7 +152,7 @@ def frame(view: View) -> RenderableType:
 
 
 def _cells(view: View, row: QueueRow, part: float) -> list[str]:
-    """Return a queue's cells. ``part``: its fraction of its siblings' weights."""
+    """Return the cells of a queue's row. ``part``: the queue's weight as a fraction of the sum over its siblings."""
     capacity = max(view.capacity_mb, 1)
     depth = row.path.count(".") - 1
     name = "  " * depth + (row.path.removeprefix("root.") if depth == 0 else row.path.rpartition(".")[2])
@@ -171,7 +174,7 @@ def _cells(view: View, row: QueueRow, part: float) -> list[str]:
 
 
 def _short(value: float) -> str:
-    """Shorten a text to at most seven characters."""
+    """Return a number with one decimal and the suffix k, M, G or T if it is at least a thousand."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:.1f}{letter}"

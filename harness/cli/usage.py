@@ -35,11 +35,11 @@ def usage(
     jobs: int | None,
     as_json: bool,
 ) -> None:
-    """A statement of TRACE (of `yarnfair record`, a run directory, or of others) by queue, user and period.
+    """Print a statement of TRACE (of `yarnfair record`, a run directory, or of others) by queue, user and period.
 
-    What YARN counted of an application is spread evenly over its life. At every moment queues above their due part of
-    the cluster borrow; the others lend in proportion to what they leave unused. What is lent is what is borrowed. What
-    a queue has lent more than it has borrowed since the beginning is owed to it.
+    The resources that YARN counted for an application are spread evenly over its life. At every moment, queues above
+    their due part of the cluster borrow, and the others lend as much in total, in proportion to what they leave unused.
+    A queue is owed what it has lent beyond what it has borrowed since the beginning.
     """
     from harness.base.outputs import write_output, write_output_by
     from harness.predict.foreign import played_trace

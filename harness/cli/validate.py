@@ -19,7 +19,7 @@ _GITHUB_LEVELS = {"error": "error", "warning": "warning", "hint": "notice"}
 
 
 def _codes(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    """Return codes and prefixes of codes, split at commas. Raises BadParameter for an unknown one."""
+    """Return the codes and prefixes of codes of an option, split at commas. Raises BadParameter for an unknown one."""
     from harness.yarn.findings import matches
     from harness.yarn.rules import RULES
 
@@ -69,8 +69,8 @@ def validate(
 ) -> int:
     """Check scheduler files: what the ResourceManager refuses, and what it gets wrong silently.
 
-    A FILE is an allocation file or a capacity-scheduler.xml. Exit code 1 if there is any error; warnings and hints
-    alone are 0. Each finding has a code; docs/reference/validate.md says what it means.
+    A FILE is an allocation file or a capacity-scheduler.xml. The exit code is 1 if there is any error, and 0 for
+    warnings and hints alone. Each finding has a code; docs/reference/validate.md says what it means.
     """
     from harness.yarn.fair.parse import read_bytes
     from harness.yarn.findings import matches

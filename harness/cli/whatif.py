@@ -34,7 +34,7 @@ def whatif(
     A TRACE is one of `yarnfair record`, a run directory, SLS', Rumen's, SWF's, a table of jobs (CSV),
     or a folder of job history files.
 
-    The page's address holds its state. Every figure carries the band of twenty phases of heartbeats and control.
+    The page's address contains its settings. Every figure has a band over twenty phases of heartbeats and control.
     """
     from harness.base.outputs import write_output
     from harness.cli.run import say_if_it_compiles
@@ -72,7 +72,10 @@ def whatif(
 
 
 def _load(what: str, cluster: Path | None, folder: Path, notes: list[str]) -> LoadedExperiment:
-    """Return the experiment, or one that replays the trace; adds remarks on the trace to ``notes``."""
+    """Return the experiment that ``what`` names, or one that replays the trace ``what``.
+
+    Remarks on a trace are printed and added to ``notes``.
+    """
     from harness.experiments.resolve import load_experiment
     from harness.predict.foreign import played_trace
     from harness.predict.replay import write_experiment
@@ -84,7 +87,7 @@ def _load(what: str, cluster: Path | None, folder: Path, notes: list[str]) -> Lo
         for line in account_lines(trace.header, trace.jobs):
             notes.append(line)
             say(f"{trace.path}: {line}")
-        # Under the scheduler of the recorded cluster.
+        # The replay has the scheduler of the recorded cluster.
         return load_experiment(str(write_experiment(trace, folder, schedulers=(trace.header.scheduler or "fair",))))
     if cluster is not None:
         raise CallError(
@@ -116,7 +119,10 @@ def _query(state: str) -> dict[str, str]:
 def _exported(
     what_if: WhatIf, query: Mapping[str, str], show: Callable[[str], None] = lambda text: None
 ) -> dict[str, Any]:
-    """Return the data of an exported page: both sides, as ``a.`` and ``b.`` of the query describe them."""
+    """Return the data of an exported page. The keys ``a.KEY`` and ``b.KEY`` of the query are the settings of its sides.
+
+    ``show`` is called with a line of text after each phase.
+    """
     sides: dict[str, dict[str, str]] = {"a": {}, "b": {}}
     both = {key: value for key, value in query.items() if key.startswith("w.")}
     for key, value in query.items():
