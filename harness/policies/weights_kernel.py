@@ -1,8 +1,8 @@
 """Compiled water-filling of a whole tree: the functions of `harness.policies.weights` on two tables of numbers.
 
 Sums are computed in the same order, so the results are equal to the last bit (tests/policies/test_weights_kernel.py).
-They require 0 < H < infinity and floats; the plain functions cover other horizons and fractions. All data are in two
-tables, because such functions compile fastest.
+The kernels require floats and a horizon 0 < H < infinity; the plain functions cover other horizons and fractions.
+All data are in a table of integers N and a table of reals T, because functions of few arrays compile fastest.
 """
 
 # mypy: disable-error-code="no-untyped-def"
@@ -22,8 +22,9 @@ from harness.model.snapshot import BACKLOG, LAST_START, PENDING_MB, PENDING_N, P
 #: and of queues with children is their number.
 PARENT, CHILDREN_AT, CHILD, LEAF, ABOVE = range(5)
 _SHORT, _KEPT, _ORDER, _SPARE, _ENDS, INTEGERS = range(5, 11)
-#: Rows of the table of reals: w_i; its fraction of the cluster, level by level; u_i; demand; whether it waits; the
-#: result, flat or by levels; then scratch rows.
+#: Rows of the table of reals, with one column per queue: entitlement w_i; the queue's fraction of the cluster, level by
+#: level; accumulated resources u_i; demand; 1 if the queue waits, else 0; the shares of the flat and of the level-wise
+#: computation; then scratch rows, and the row of the weights.
 ENTITLEMENT, SHARE, USED, DEMAND, WAITING, FLAT, LEVELS = range(7)
 _X, _RATIO, _COMPETES, _ENOUGH, _FILLED, _FLOW, _BURST, _CROWDED, _A, _B, _C, _D, _E, _F, WEIGHTS, REALS = range(7, 23)
 
@@ -34,7 +35,7 @@ _OPTIONS = kernel_options(error_model="numpy", no_cfunc_wrapper=True)
 
 @njit(**_OPTIONS)
 def _sort(N, T, order, key, tie, n):
-    """Sort the first n positions of a row by key, then tie; stable."""
+    """Sort the first n entries k of row ``order`` of N by T[key, k], then by T[tie, k]; the sort is stable."""
     width = 1
     while width < n:
         for low in range(0, n, 2 * width):
@@ -61,7 +62,7 @@ def _sort(N, T, order, key, tie, n):
 
 @njit(**_OPTIONS)
 def _water_fill(N, T, row, at, n, capacity, horizon):
-    """Apply `filling.water_fill` to the n queues in row ``row`` of N from position ``at``; store the x in T."""
+    """Apply `filling.water_fill` to the n queues in row ``row`` of N from position ``at``; store x in row _X of T."""
     if n == 1:
         T[_X, N[row, at]] = capacity
         return
@@ -91,7 +92,7 @@ def _water_fill(N, T, row, at, n, capacity, horizon):
 
 @njit(**_OPTIONS)
 def _satisfied(N, T, n, amount, horizon):
-    """Apply `filling.satisfied` to the queues in row _SHORT."""
+    """Apply `filling.satisfied` to the n queues in row _SHORT; set T[_ENOUGH, k] to 1.0 if the k-th has enough."""
     for k in range(n):
         q = N[_SHORT, k]
         T[_A, k] = T[USED, q] / T[ENTITLEMENT, q]
@@ -123,7 +124,7 @@ def _satisfied(N, T, n, amount, horizon):
 
 @njit(**_OPTIONS)
 def _ratios(N, T, row, at, n, m, room, horizon):
-    """Compute the ratios of the queues that do not compete to the m that do (`filling.Joining`)."""
+    """Compute row _RATIO of the queues that do not compete, relative to the m that do (`filling.Joining`)."""
     for k in range(m):
         q = N[_SHORT, k]
         T[_A, k], T[_B, k], N[_ORDER, k] = T[USED, q] / T[ENTITLEMENT, q], T[ENTITLEMENT, q], k
@@ -218,6 +219,7 @@ def _fill(N, T, row, at, n, room, horizon):
 
 @njit(**_OPTIONS)
 def _sum_up(N, T, row, total, n):
+    # Each queue's sum over its subtree; parents precede their children.
     for q in range(n):
         T[total, q] = T[row, q]
     for q in range(n - 1, 0, -1):
@@ -318,12 +320,14 @@ def _waits_since_ms(figures, row):
 @njit(**_OPTIONS)
 def weigh(N, T, figures, rows, columns, before, held, pending, capacity, horizon, most_mean, tasks, at_first, affinity,
           period, since_ms, lowest, highest):  # fmt: skip
-    """Compute the weights of `LongTermPolicy.plan` from figures and a ledger's columns, in the row WEIGHTS.
+    """Compute the weights of `LongTermPolicy.plan` and store them in the row WEIGHTS.
 
     Returns 0 if the weights equal ``before``, 1 if they differ, and 2 without a result if a leaf may have waited since
-    ``since_ms``. ``held``, ``pending``: columns of ``figures``. If ``horizon`` is below 0, the horizon is ``tasks``
-    times the mean task length, at least ``period``. Means from ``most_mean`` on are ignored; without any mean,
-    ``at_first`` is assumed. ``lowest``, ``highest``: range of the weights.
+    ``since_ms``. ``rows``: row of each queue in ``figures``. ``columns``: a ledger's three parts of the accumulated
+    resources, with one column per leaf. ``held``, ``pending``: columns of ``figures`` whose sum is the demand. If
+    ``horizon`` is below 0, the horizon is ``tasks`` times the mean task length, at least ``period``; all times are
+    seconds. Means from ``most_mean`` on are ignored; without any mean, ``at_first`` is assumed. ``lowest``,
+    ``highest``: range of the weights.
     """
     n = N.shape[1] - 1
     for q in range(n):
