@@ -237,7 +237,7 @@ class Manager:
             self.time_s = now_s
 
     def _targets(self) -> dict[str, int]:
-        """Return target sizes of the active MR-clusters: the nodes not targeted by other states, divided by weight."""
+        """Return the active MR-clusters' target sizes: by weight, the nodes that are no target of the other states."""
         active = self.active()
         others = sum(m.target for m in self.members.values() if m.state not in ("queued", "active"))
         return whole_nodes(self.capacity - others, {m.name: m.weight for m in active}, {m.name: m.core for m in active})

@@ -268,7 +268,7 @@ class KueueActuator(BaseActuator):
 
     @property
     def beside(self) -> ConfigStore | None:
-        """None: the sketch keeps no lease beside the weights."""
+        """The store for a lease beside the weights; None, because the sketch keeps no lease."""
         return None
 
     def traps(self, client: KueueClient, hadoop: tuple[int, int]) -> tuple[Trap, ...]:

@@ -16,7 +16,7 @@ _STATIC, _DRF, _TETRIS, _QKNOBER = 0, 1, 2, 3
 WINDOW = 8
 _TINY = 1e-9
 _MOST_COUNTED = 4096  # limit of the pending tasks of one user that are counted in its mean demand
-#: Values of an offer without a task: no task of the user fits on any server; not searched yet.
+#: Values in place of an offer's task: no task of the user fits on any server; the search has not been done yet.
 _NOTHING, _UNKNOWN = -1, -2
 
 

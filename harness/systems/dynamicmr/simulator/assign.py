@@ -206,7 +206,7 @@ def _dependent_one(
 
 
 def _ignoring_locality(e: Running, node: Node, most_reduce: int) -> bool:
-    """Case (5): start a map at any distance from its block, so that no slot stays idle because of locality."""
+    """Start a map at any distance from its block (case 5), so that no slot stays idle because of locality."""
     for on_map_slots in (True, False):
         if on_map_slots and not _fits(e, node, MAP, True):
             continue
@@ -319,7 +319,7 @@ def _level(e: Running, job: Job) -> int:
 
 
 def _copy(e: Running, node: Node, job: Job, kind: int, on_map_slots: bool) -> bool:
-    """Start a speculative copy of one of the job's tasks on the node if LATE and SEPB agree. Return whether they do."""
+    """Start a copy of one of the job's tasks on the node if LATE and SEPB allow it; return whether one was started."""
     task = copy_for(e, node, job, kind)
     if task is None:
         return False

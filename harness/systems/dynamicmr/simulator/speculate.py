@@ -78,7 +78,7 @@ def others_have_work(e: Running, job: Job, kind: int) -> bool:
 
 
 def kill_slow(e: Running, node: Node) -> None:
-    """SEPB: kill attempts that have run `kill_factor` times their job's average; their tasks are the next to start.
+    """Kill attempts that have run `kill_factor` times their job's average (SEPB); their tasks are the next to start.
 
     This happens once per task, because a task whose own work is that long would otherwise never end.
     """

@@ -137,9 +137,9 @@ class Cluster:
         node.running.clear()
 
     def leave_s(self, leaving: list[Node], now_s: float) -> list[float]:
-        """Return the time at which each leaving node has replicated its data, s.
+        """Return the time at which each leaving node has replicated its data, s; until the last, disks are slower.
 
-        The nodes replicate one after another, in the given order.
+        The data of the nodes are copied in the given order, at the common rate of all pairs of sender and receiver.
         """
         staying = len(self.storage())
         pairs = max(min((staying + len(leaving)) / 2, staying), 1.0)

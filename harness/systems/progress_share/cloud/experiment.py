@@ -42,7 +42,7 @@ def _ends(spec: CloudExperiment, hours: float, nodes: str) -> float:
 
 
 def _drive(experiment: LoadedPools, driver: DriverSpec, queries: Sequence[Query]) -> Decision:
-    """Return the driver's choice for the queries of one period."""
+    """Return the pools that the driver chooses for the queries of one period."""
     types, period_h, deadline_h = experiment.candidates(), experiment.spec.period_h, driver.deadline_h
     if driver.storage is not None:
         held = driver.storage
