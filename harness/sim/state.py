@@ -97,13 +97,13 @@ C = record(
 #: An outstanding ask. An application has a list of asks, ordered by priority and allocation ID.
 R = record(
     "app:i next:i",  # slot of the application, and the next ask in its list
-    "priority:i",  # priority
+    "priority:i",  # priority; the ask with the smallest number is served first
     # the container whose request was restored as this ask (-1: none): Hadoop uses one object for both, so that their
     # counts change together
     "given:i",
     "mb vcores",  # resources of one container
     "count",  # number of outstanding containers
-    "alloc_id",  # allocation ID
+    "alloc_id",  # allocation ID, by which AMs tell asks of one priority apart
     "seq",  # serial number among all asks ever
     "given_serial",  # serial number of the container ``given``, whose slot may be reused
 )

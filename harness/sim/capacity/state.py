@@ -138,7 +138,7 @@ Q = record(
     # the tournament of its children with outstanding asks: offset in ``tree``, and number of leaf positions
     "tree_off:i tree_cap:i",
     "policy:i",  # of a parent: 1: ``priority-utilization``; 0: ``utilization``
-    "priority",  # priority
+    "priority",  # priority; of siblings, the larger number is served first under ``priority-utilization``
     "fair:i sized:i",  # of a leaf: 1: the ordering policy ``fair``; 1: with ``enable-size-based-weight``
     "absolute:i",  # 1: its capacity is configured as absolute resources
     "state:i",  # RUNNING, DRAINING or STOPPED

@@ -129,7 +129,7 @@ Q = record(
     "min_mb",  # minimum share, memory
     "demand_mb",  # demand, memory
     "pending_mb pending_vcores",  # of a leaf: outstanding resources of all its applications
-    "weight:f",  # weight
+    "weight:f",  # weight in the fair shares of its parent's children
     "n_cand:i",  # number of applications in it and below it that are in a heap, so that they could get a container
     "heap_off:i heap_cap:i",  # of a leaf: offset of its two heaps of applications in ``heap``, and capacity of each
     "heap0_n:i heap1_n:i",  # sizes of the heaps: applications whose AM runs, and applications that wait for an AM
@@ -155,7 +155,7 @@ Q = record(
     "steady_mb steady_vcores",  # steady fair share
     "seen_mb seen_vcores",  # its fair share when the shares below it were last computed
     "alive:i",  # 1: it exists
-    "first_child:i",  # first child
+    "first_child:i",  # first child; -1: it has none
     "rank:i",  # rank of its full name among the names of all queues
     "dynamic:i",  # 1: it was created for an application
     "max_is_pct:i",  # 1: its maximum share is a fraction of the cluster
@@ -215,7 +215,7 @@ A = record(
     "q:i",  # slot of its leaf
     "heap_pos:i",  # its position in its heap
     "demand_vcores",  # demand, vcores
-    "weight:f",  # weight
+    "weight:f",  # weight in the fair shares of its leaf's applications
     "heap:i",  # its heap: 0 (its AM runs) or 1 (it waits for its AM); -1: none
     "alive:i runnable:i",  # 1: the slot is in use; 1: it may run
     "managed:i am_running:i",  # 1: it has an AM; 1: the AM's container was granted
