@@ -96,8 +96,7 @@ CHECKED = tests/fuzz/test_engine.py tests/fuzz/test_kernels.py tests/oracle/test
   tests/systems/qknober/test_simulator.py tests/sim/capacity/test_world.py tests/policies/test_weights_kernel.py
 
 test-checked: export YARNFAIR_CHECKED = 1
-test-checked: setup
-	$(BIN)/python -c 'from harness.sim.compiled import compile_engine as c; c(); c("capacity")'
+test-checked: engine
 	$(PYTEST) -m "not long and not parts" $(CHECKED)
 
 test-long: lint

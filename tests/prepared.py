@@ -20,10 +20,12 @@ from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.tree import tree_of
 from harness.policies.weights import Basis, compiled_shares
+from harness.sim.compiled import compile_engine
 from harness.sim.decide import decider
 from harness.systems.mrorder.ordering.jobs import MapReduceJob, Slots
 from harness.systems.qknober.simulator import VectorLoad, simulate
 from tests.fuzz.engine import random_script
+from tests.oracle.decisions import load, recorded_fifo
 
 
 def main() -> None:
@@ -59,6 +61,10 @@ def _decide() -> None:
         for seed in range(12):
             with contextlib.suppress(InputError):
                 decider(random_script(seed, scheduler)).run()
+    compile_engine("fifo")
+    for path in recorded_fifo():
+        script, _ = load(path)
+        decider(script).run()
 
 
 if __name__ == "__main__":
