@@ -36,7 +36,7 @@ def kinds(as_json: bool) -> None:
 @click.option("--jobs", type=click.IntRange(1, 256), default=1, show_default=True, help="Parts made at once.")
 @json_option
 def generate(kind: str, size: str, seed: int, out: str, jobs: int, as_json: bool) -> None:
-    """Make a data set of a KIND, or the missing files of a data set that was begun."""
+    """Make a data set of a KIND, or the files that one still lacks."""
     from harness.jobs.data import generate as making
 
     wanted, target = making.read_size(size), making.open_target(out)
