@@ -16,25 +16,22 @@ from __future__ import annotations
 import argparse
 import re
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import yaml
-
 from harness.base.errors import YarnfairError
-from harness.base.words import folded
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
 from harness.model.resources import Resource
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient, Submission
 from harness.yarn.rmclient import RmClient
+from studies import walk_as_is
+from studies.walking import Walk
 
 FAIR = """<?xml version="1.0"?>
 <allocations>
@@ -241,97 +238,6 @@ SCHEDULERS = {
     ),
 }
 GUARD_S = 5
-#: A log keeps so many lines of its beginning and of its end on the page.
-_HEAD, _TAIL = 7, 4
-_WIDTH = 80
-
-
-class Walk:
-    """One cluster, one load, one configuration that is changed from step to step."""
-
-    def __init__(self, folder: Path, rest: str, file: Path, key: str) -> None:
-        self.folder, self.rest, self.file = folder, rest, file
-        self.config = folder / "enforce.yaml"
-        self.said: dict[str, object] = {
-            "policy": "ltrf",
-            key: str(file),
-            "ledger": str(folder / "ledger.db"),
-        }
-
-    def configure(self, **changes: object) -> str:
-        self.said = {key: value for key, value in {**self.said, **changes}.items() if value is not None}
-        self.config.write_text(yaml.safe_dump(self.said, sort_keys=False))
-        return self.shown(self.config.read_text())
-
-    def shown(self, text: str) -> str:
-        """A text with the page's names in place of this machine's."""
-        text = text.replace(str(self.file), f"/etc/hadoop/conf/{self.file.name}")
-        text = text.replace(str(self.folder / "ledger.db"), "/var/lib/yarnfair/ledger.db")
-        text = text.replace(str(self.config), "enforce.yaml").replace(self.rest, "http://rm:8088")
-        return "\n".join(line.rstrip() for line in text.splitlines()) + "\n"
-
-    def printed(self, text: str) -> str:
-        """As a terminal of 80 columns shows it; the lines of a file (a difference) are nobody's to break."""
-        said = self.shown(text).splitlines()
-        lines = [line if len(line) <= _WIDTH or "<" in line else folded(line, _WIDTH) for line in said]
-        return "\n".join(lines)
-
-    def call(self, *words: str) -> str:
-        """A command to its end: what it printed, both streams."""
-        command = [sys.executable, "-m", "harness", *words, "--config", str(self.config)]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
-        if done.returncode:
-            raise RuntimeError(f"{' '.join(words)}: {done.returncode}\n{done.stdout}")
-        return self.printed(done.stdout)
-
-    def rm(self, *words: str) -> str:
-        return self.call(*words, "--rm", self.rest)
-
-    def doctor(self) -> str:
-        """Return what `cluster doctor` prints; it has no configuration, and ends with 1 where it finds something."""
-        words = ["cluster", "doctor", "--rm", self.rest, "--allocations", str(self.file)]
-        command = [sys.executable, "-m", "harness", *words]
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=120)
-        return self.printed(done.stdout)
-
-    def serve(
-        self,
-        seconds: float,
-        *,
-        end: int = signal.SIGTERM,
-        until: str = "",
-        meanwhile: Sequence[str] = (),
-        then: Callable[[], None] | None = None,
-    ) -> tuple[str, str]:
-        """The service for so long (or until its log says something): its log, and what a command printed meanwhile.
-
-        ``then`` is called while the service still runs.
-        """
-        log = self.folder / "log"
-        command = [sys.executable, "-m", "harness", "enforce", "--rm", self.rest, "--config", str(self.config)]
-        with log.open("w") as out:
-            process = subprocess.Popen(command, stderr=out, stdout=out)
-        try:
-            last_s = time.monotonic() + seconds
-            while time.monotonic() < last_s and not (until and until in log.read_text()):
-                time.sleep(0.5)
-            if meanwhile or then:
-                time.sleep(2.0)  # not while it writes
-            other = self.call(*meanwhile) if meanwhile else ""
-            if then is not None:
-                then()
-        finally:
-            process.send_signal(end)
-            process.wait(timeout=90)
-        return self.printed(cut(log.read_text())), other
-
-
-def cut(log: str) -> str:
-    """A log's beginning and end."""
-    lines = log.rstrip("\n").splitlines()
-    if len(lines) > _HEAD + _TAIL + 1:
-        lines = [*lines[:_HEAD], "...", *lines[-_TAIL:]]
-    return "\n".join(lines)
 
 
 class Load(threading.Thread):
@@ -417,8 +323,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="walk-") as folder:
         if given.cluster == "as-is":
-            from studies import walk_as_is
-
             page = walk_as_is.PAGE.format(**walk_as_is.walked(Path(folder)))
         else:
             scheduler = SCHEDULERS[given.scheduler]

@@ -21,7 +21,7 @@ from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient, Submission
 from harness.yarn.rmclient import RmClient
-from studies.walk import Walk
+from studies.walking import Walk
 
 FILE_NAME = "capacity-scheduler.xml"
 #: Queue -> percentage of its parent.
@@ -45,9 +45,9 @@ LEAVES = tuple(
     path for path in PERCENTAGES if path != CREATING and not any(p.startswith(f"{path}.") for p in PERCENTAGES)
 )
 LABEL = "gpu"
-#: Of those whom `queue-mappings` places below `CREATING`.
+#: Users whose applications `queue-mappings` places into queues below `CREATING`.
 USERS = ("alice", "bob")
-#: Works alone at first.
+#: The queue that gets applications before all others do.
 FIRST = "root.adhoc.sql"
 #: MiB of an application; two nodes have room for twenty-four.
 SIZE_MB = 512
@@ -223,7 +223,7 @@ def _label(client: RestClient, node: str) -> None:
 
 
 def walked(folder: Path) -> dict[str, object]:
-    """Return what fills the page's places.
+    """Carry out the walk and return the texts for the placeholders of `PAGE`, by name.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ def walked(folder: Path) -> dict[str, object]:
     Raises
     ------
     RuntimeError
-        If the file did not come back, or a queue got nothing.
+        If the file was not restored byte for byte, or a queue got no container.
     """
     (folder / FILE_NAME).write_text(configuration())
     cluster = LocalCluster(StateFolder(folder / "state"))

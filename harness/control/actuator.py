@@ -344,6 +344,27 @@ class BaseActuator(ABC):
 
     # --- drift, and the values to write ---
 
+    def read(self, *, words_lost: bool = False) -> list[Drift]:
+        """Read the configuration, add new queues to the baseline, and return other people's edits of managed values.
+
+        Parameters
+        ----------
+        words_lost
+            Whether another controller wrote the configuration and its last announcement is lost, so that a value may be
+            that controller's.
+
+        Raises
+        ------
+        InputError, Unreachable
+            If the configuration cannot be read or is invalid; the state is unchanged then.
+        """
+        self.rivals.reads += 1
+        return self._read(words_lost=words_lost)
+
+    @abstractmethod
+    def _read(self, *, words_lost: bool) -> list[Drift]:
+        """Do what `read` describes."""
+
     def _merge(self, stands: Mapping[str, Values], *, words_lost: bool) -> list[Drift]:
         """Merge other people's edits of managed attributes into the known state, and return the edits.
 

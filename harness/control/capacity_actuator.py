@@ -95,14 +95,7 @@ class CapacityActuator(BaseActuator):
                 hint="give another ledger for the Capacity Scheduler",
             )
 
-    def read(self, *, words_lost: bool = False) -> list[Drift]:
-        """Read the configuration: add new queues to the baseline and find other people's edits.
-
-        ``words_lost``: another controller wrote the configuration and its announced document is lost, so a value may be
-        that controller's. Raises InputError or Unreachable if the configuration cannot be read or is invalid; the state
-        is unchanged then.
-        """
-        self.rivals.reads += 1
+    def _read(self, *, words_lost: bool) -> list[Drift]:
         now = self.store.read()
         # Comparing the version mark is not enough: with the memory store it restarts at 1 after an RM restart.
         if self._now is not None and now.mark is not None and now == self._now:

@@ -92,14 +92,7 @@ class FileActuator(BaseActuator):
     _drafted: bytes | None = field(default=None, init=False)
     _leaving: set[str] = field(default_factory=set, init=False)
 
-    def read(self, *, words_lost: bool = False) -> list[Drift]:
-        """Read the file: add new queues to the baseline and find other people's edits.
-
-        ``words_lost``: another controller wrote the file and its announced document is lost, so a value may be that
-        controller's. Raises InputError or Unreachable if the file cannot be read or the RM would refuse it; the state
-        is unchanged then.
-        """
-        self.rivals.reads += 1
+    def _read(self, *, words_lost: bool) -> list[Drift]:
         data = self.store.read()
         if data == self._data and self._drafted is None:
             return []

@@ -97,7 +97,7 @@ class Actuator(Entitlements, Protocol[ClientIn]):
 
     @property
     def creating(self) -> frozenset[str]:
-        """Queues below which the cluster creates queues by itself; the values of those queues are not changed."""
+        """Parent queues whose children the cluster creates automatically. The children's values are not changed."""
 
     @property
     def load_validates(self) -> bool:

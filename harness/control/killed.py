@@ -38,8 +38,8 @@ class KilledWork:
         self._losses: list[list[float]] = []
         #: Application -> its last counter, without counters of 0, the latest last; None before the first poll.
         self._seen: dict[str, float] | None = None
-        #: Time of the very first poll, and what may have been lost within the hour before.
-        self._unknown = [-math.inf, 0.0]
+        #: Time of the very first poll, and what may have been lost within the hour before it, MiB·s.
+        self._began_s, self._unknown_mb_s = -math.inf, 0.0
 
     def count(self, now_s: float, mb_s: float) -> None:
         """Add a loss since the previous poll."""
@@ -71,7 +71,7 @@ class KilledWork:
         if self._seen is None:
             self._seen = {app: amount for app, amount in counters.items() if amount > 0}
             young = rm_age_s < WINDOW_S
-            self._unknown = [now_s, math.inf if young else sum(self._seen.values())]
+            self._began_s, self._unknown_mb_s = now_s, math.inf if young else sum(self._seen.values())
             return
         lost = 0.0
         for app, amount in counters.items():
@@ -95,8 +95,8 @@ class KilledWork:
         ApplicationMasters.
         """
         left = self.budget_mb_s - self.lost_mb_s(snapshot.time_s)
-        if snapshot.time_s - self._unknown[0] <= WINDOW_S:
-            left -= self._unknown[1]
+        if snapshot.time_s - self._began_s <= WINDOW_S:
+            left -= self._unknown_mb_s
         if left <= 0 or self.budget_mb_s <= 0:
             return 0.0
         held = sum(leaf.allocated.memory_mb for leaf in snapshot.leaves())
@@ -112,13 +112,13 @@ class KilledWork:
         """Move all times by ``by_s`` seconds, after their clock was found to be wrong."""
         for loss in self._losses:
             loss[0] += by_s
-        self._unknown[0] += by_s
+        self._began_s += by_s
 
     def document(self) -> dict[str, Any]:
         """Return the state for the ledger, as JSON values."""
-        at_s, amount = self._unknown
         # JSON has no infinity.
-        unknown = [at_s, None if math.isinf(amount) else amount] if math.isfinite(at_s) else None
+        amount = None if math.isinf(self._unknown_mb_s) else self._unknown_mb_s
+        unknown = [self._began_s, amount] if math.isfinite(self._began_s) else None
         return {"losses": self._losses, "seen": self._seen, "unknown": unknown}
 
     def restore(self, document: object) -> None:
@@ -128,8 +128,9 @@ class KilledWork:
             seen = document["seen"]  # type: ignore[index]
             kept = None if seen is None else {str(app): float(amount) for app, amount in seen.items()}
             # Ledgers of earlier versions do not have it.
-            at_s, most = document.get("unknown") or (-math.inf, 0.0)  # type: ignore[attr-defined]
-            unknown = [float(at_s), math.inf if most is None else float(most)]
+            began_s, amount = document.get("unknown") or (-math.inf, 0.0)  # type: ignore[attr-defined]
+            began_s, unknown_mb_s = float(began_s), math.inf if amount is None else float(amount)
         except (KeyError, TypeError, ValueError, AttributeError):
             return
-        self._losses, self._seen, self._unknown = losses, kept, unknown
+        self._losses, self._seen = losses, kept
+        self._began_s, self._unknown_mb_s = began_s, unknown_mb_s

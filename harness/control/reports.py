@@ -53,7 +53,7 @@ class TickReport:
     #: Queue -> written share in the unit of the scheduler's configuration. `values_name`: its name in messages.
     written: Mapping[str, float] = field(default_factory=dict)
     values_name: str = "weights"
-    #: Queues below which the RM creates queues by itself; the values of those queues are not changed.
+    #: Parent queues whose children the RM creates automatically. The children's values are not changed.
     creating: frozenset[str] = frozenset()
     #: Kinds of lasting alarms that no longer concern this controller, because it does not write now.
     dropped: frozenset[str] = frozenset()

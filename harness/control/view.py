@@ -69,7 +69,7 @@ class QueueRow:
     priority: int = 0
     ordering: str = ""
     allocated_vcores: int = 0
-    #: Whether the queue has not been active since it joined the accounts, so that nothing is owed to it.
+    #: Whether the queue has not been active since its account was opened, so that nothing is owed to it yet.
     newcomer: bool = False
     #: The limits that block the queue, if the RM's limits were requested.
     holds: tuple[Hold, ...] = ()

@@ -425,7 +425,7 @@ FEATURES: tuple[Feature, ...] = (
         key="fair-ad-hoc",
         group="auto-created queues",
         title="the Fair Scheduler's ad hoc queues",
-        # It creates queues by default.
+        # Hadoop's default allows undeclared pools.
         has=lambda cluster: (
             cluster.scheduler == "fair" and cluster.on("yarn.scheduler.fair.allow-undeclared-pools", True)
         ),

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.base.words import counted, seconds
+from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus
 from harness.yarn.holds import LIVE, Facts, Hold, ask_of_queue, counts_as_running, waits_for_master
 
@@ -88,15 +89,14 @@ def _by_applications(facts: Facts, hold: Hold, path: str, user: str, before: int
     running = [app for app in facts.apps if counts(app) and app.state in LIVE and runs(app)]
     # Those that run without a container of their own wait ahead for that, and not for this limit.
     before = max(before - sum(runs(app) for app in facts.waiting(path)), 0)
-    if hold.kind in _OF_MASTERS and not facts.is_capacity and (grows := _grows(facts, hold, path, len(running))):
+    if by_container and (grows := _grows(facts, hold, path, len(running))):
         return grows
     if not running:
         return Turn(None, f"No application of {whose} runs, so no end of one brings its turn: change the setting.")
     needed = 1
     if hold.kind in _OF_MASTERS:
-        ask = ask_of_queue(facts, path)
-        size = 0 if ask is None else ask.vcores if hold.unit == "vcores" else ask.memory_mb
-        lacking = (hold.has or 0.0) + size - (hold.limit if hold.limit is not None else math.inf)
+        limit = hold.limit if hold.limit is not None else math.inf
+        lacking = (hold.has or 0.0) + _size_of_next(facts, hold, path) - limit
         each = (hold.has or 0.0) / len(running)
         if lacking > 0 and each > 0 and lacking < math.inf:
             needed = min(max(math.ceil(lacking / each - 1e-9), 1), len(running))
@@ -132,15 +132,11 @@ def _grows(facts: Facts, hold: Hold, path: str, running: int) -> Turn | None:
 
     It is a part of the queue's fair share at the moment, which grows while other queues have nothing to run.
     """
-    ask, queue = ask_of_queue(facts, path), facts.status.queues[path]
-    vcores = hold.unit == "vcores"
-    size = 0 if ask is None else ask.vcores if vcores else ask.memory_mb
+    queue, size = facts.status.queues[path], _size_of_next(facts, hold, path)
     if hold.limit is None or (running and size <= hold.limit):
         return None
-    # What the limit is of now; at most it is of all that the queue may have.
-    share, most, whole = (
-        of.vcores if vcores else of.memory_mb for of in (queue.fair_share, queue.maximum, facts.status.capacity)
-    )
+    # The limit is a part of the fair share at the moment, and at most that part of all that the queue may have.
+    share, most, whole = (_in_unit(hold, of) for of in (queue.fair_share, queue.maximum, facts.status.capacity))
     if size and share > 0 and hold.limit * min(most, whole) < size * share:
         return Turn(
             None,
@@ -154,13 +150,23 @@ def _grows(facts: Facts, hold: Hold, path: str, running: int) -> Turn | None:
     )
 
 
+def _size_of_next(facts: Facts, hold: Hold, path: str) -> int:
+    """Return the size of a queue's next container in the unit of a limit; 0 if that is not known."""
+    ask = ask_of_queue(facts, path)
+    return 0 if ask is None else _in_unit(hold, ask)
+
+
+def _in_unit(hold: Hold, resource: Resource) -> int:
+    """Return the amount that a limit counts: vcores or MiB."""
+    return resource.vcores if hold.unit == "vcores" else resource.memory_mb
+
+
 def _by_containers(facts: Facts, hold: Hold, path: str, before: int) -> Turn:
     """Estimate when enough containers have ended, from the number of ends since the ResourceManager's start."""
     # The RM does not count a user's containers separately, so those of the leaf are used.
     queue = facts.status.queues[hold.queue]
     ask = ask_of_queue(facts, path)
-    vcores = hold.unit == "vcores"
-    size = 1 if ask is None else ask.vcores if vcores else ask.memory_mb
+    size = 1 if ask is None else _in_unit(hold, ask)
     has, most = hold.has or 0.0, hold.limit or 0.0
     # A user gets the next container while the usage does not exceed the limit, and may thus exceed it by one container.
     lacking = max(has - most if hold.kind == "user-limit" else has + size - most, 0.0) + before * size
@@ -168,7 +174,7 @@ def _by_containers(facts: Facts, hold: Hold, path: str, before: int) -> Turn:
         return Turn(
             None, f"Its turn does not come by itself: the maximum is below the {size:,} {hold.unit} of one ask."
         )
-    held = queue.used.vcores if vcores else queue.used.memory_mb
+    held = _in_unit(hold, queue.used)
     each = held / queue.containers_allocated if queue.containers_allocated > 0 else float(size)
     needed = max(math.ceil(lacking / each - 1e-9), 1) if each > 0 else 1
     whose = f"{hold.queue} of this user" if hold.kind == "user-limit" else hold.queue

@@ -38,7 +38,7 @@ class Lines(BaseActuator):
     scheduler, values_name, load_validates, loaded_otherwise = "lines", "shares", True, "at once"
     beside = None
 
-    def read(self, *, words_lost=False):
+    def _read(self, *, words_lost):
         stands = self._stands()
         for path, values in stands.items():
             self.baseline.setdefault(path, dict(values))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MIN, Attributes
-from harness.model.queues import ROOT, AllocationFile, QueueSettings, cluster_parts
+from harness.model.queues import NO_APP_LIMIT, ROOT, AllocationFile, QueueSettings, cluster_parts
 from harness.sim.capacity.conf import uncovered
 from harness.sim.capacity.preempt_conf import PREEMPTION_PREFIX, uncovered_preemption
 from harness.sim.capacity.tree import capacity_settings, settings_with, steering_of
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 _MADE_BY_APPLICATIONS = re.compile(r"(.+)\.auto-queue-creation-v2\.(.+)")
 #: A child may need this much more than its parent has left, in per cent of the cluster (``CSQueueUtils.EPSILON``).
 _EPSILON_PERCENT = 0.1
-#: A limit of applications that no load reaches.
-_UNLIMITED = 2**31 - 1
 _V1_ENABLED = "auto-create-child-queue.enabled"
 _OF_V1 = re.compile(r"(.+)\.(auto-create-child-queue|leaf-queue-template)\.(.+)")
 #: Properties that have no effect in the simulator: access control, and preemption where it is off.
@@ -251,7 +249,7 @@ def _make_managed(settings: dict[str, str], created: Collection[str]) -> None:
         settings[f"{parent}.queues"] = ",".join([*_children(settings, parent), name])
         for key, text in templates.get(parent, {}).items():
             settings[f"{path}.{key}"] = text
-        settings[f"{path}.maximum-applications"] = str(_UNLIMITED)
+        settings[f"{path}.maximum-applications"] = str(NO_APP_LIMIT)
         capacity = read_capacity(settings.get(f"{path}.capacity", "0"), f"{parent}.leaf-queue-template.capacity")
         if capacity.mode == "percent":
             rest = left.get(parent, 100.0)

@@ -146,9 +146,7 @@ class KueueActuator(BaseActuator):
     _queues: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
     _recognise: Callable[[], None] = field(default=always, init=False)
 
-    def read(self, *, words_lost: bool = False) -> list[Drift]:
-        """Read the weights, add new ClusterQueues to the baseline, and return changes by others."""
-        self.rivals.reads += 1
+    def _read(self, *, words_lost: bool) -> list[Drift]:
         self._queues = {_path(name): queue for name, queue in self._fetched().items()}
         stands, found = self._values(), list[Drift]()
         gone = sorted(self.baseline.keys() - stands.keys())

@@ -98,7 +98,10 @@ class Ending:
             world.checks.apart(holder, {path: has[path] for path in has.keys() & wanted.keys()})
 
     def entitled(self, holder: Process) -> None:
-        """Nobody's momentary weight is taken for an entitlement, unless nobody could know, and it is said."""
+        """No controller takes another one's momentary weight for an entitlement.
+
+        The exception is a weight of which no controller can tell who wrote it, if an alarm says whose value counts.
+        """
         known = holder.controller.actuator.configured_weights()
         for path, entitlement in self.world.words.entitlements(self.world.pristine).items():
             if path != "root" and path in known and abs(known[path] - entitlement) > 1e-6 * entitlement:
@@ -111,10 +114,12 @@ class Ending:
                 raise Violated(f"{holder.name} does not know {path}")
 
     def _undecided(self, holder: Process, path: str) -> bool:
-        """Whether another controller has written without a lease, and an alarm says whose value counts.
+        """Return whether another controller has written without a lease, and an alarm says whose value counts.
 
-        A round share of another controller looks like a person's, and a person's among those of another controller like
-        that one's. Capacities are parts of the cluster, so that one share moves those of its siblings and of all below.
+        A round share that another controller wrote looks like an administrator's, and an administrator's share that was
+        written between those of another controller looks like that controller's. An entitlement of a Capacity Scheduler
+        is a fraction of the cluster, so a change of one capacity also changes the entitlements of its siblings and of
+        all queues below them.
         """
         world = self.world
         if not world.intruder_seen or holder.settings.lease_s:

@@ -1,4 +1,4 @@
-"""Preemption that kills, in the eighth regime: the model's RM as ProportionalCapacityPreemptionPolicy, but simpler.
+"""Preemption that kills containers, in the eighth regime: a simplified ProportionalCapacityPreemptionPolicy.
 
 In each round, containers of a queue that uses more than it is guaranteed are killed, the youngest first and never a
 master, for queues that use less than they are guaranteed and want more. What was killed counts as caused by the
@@ -16,14 +16,16 @@ from tests.control.soak.violated import Violated
 if TYPE_CHECKING:
     from tests.control.soak.world import World
 
-#: Hadoop's defaults: a container is warned so long before it is killed; the part of what is too much that a round
-#: kills; the part above the guarantee that is left alone; the part of the cluster that a round kills at most.
-ROUND_S, TERMINATION, IGNORED, MOST_OF_CLUSTER = 15.0, 0.2, 0.1, 0.1
+#: Time between two rounds, seconds: Hadoop's default time from the warning of a container to its kill.
+ROUND_S = 15.0
+#: Hadoop's defaults: the fraction of what a queue has beyond its guarantee that one round kills, the fraction of the
+#: guarantee by which a queue may exceed it unharmed, and the fraction of the cluster that one round kills at most.
+TERMINATION, IGNORED, MOST_OF_CLUSTER = 0.2, 0.1, 0.1
 HOUR_S = 3600.0
 
 
 class Preempting:
-    """Kills, and remembers what was lost: when, how much, and whether the controllers' writes have caused it."""
+    """Kill containers in rounds, and record each loss: its time, its MiB-seconds, whether the writes caused it."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -77,14 +79,15 @@ class Preempting:
         return freed
 
     def caused_mb_s(self, since_s: float) -> float:
-        """What was lost since then because of the controllers' writes."""
+        """Return the MiB-seconds that were lost since ``since_s`` because of the controllers' writes."""
         return sum(lost for at_s, lost, caused in self.killed if caused and at_s > since_s)
 
     def check(self) -> None:
-        """What preemption has killed because of what controllers have written stays within the budget of any hour.
+        """Check that the losses which the controllers' writes have caused stay within the budget of any hour.
 
-        Softly: a controller knows of a loss when it looks, and estimates what a container loses by the mean length of
-        tasks. So as much again may be lost, and one container more (`docs/decisions/preemption-budget.md`).
+        The budget may be exceeded by as much again and by one container, because a controller learns of a loss at its
+        next poll, and estimates the loss of a container by the mean task length
+        (`docs/decisions/preemption-budget.md`).
         """
         world, budget = self.world, self.world.plan.settings.preemption_budget_mb_s
         caused = self.caused_mb_s(world.agenda.now_s - HOUR_S)
@@ -94,5 +97,5 @@ class Preempting:
 
 
 def _short(guaranteed: dict[str, float], used: dict[str, float], wants: dict[str, float]) -> float:
-    """How much queues want that they are guaranteed and do not use."""
+    """Return the sum of what queues want within their guarantees and do not have, MiB."""
     return sum(max(min(wants.get(path, 0.0), part - used.get(path, 0.0)), 0.0) for path, part in guaranteed.items())
