@@ -1,56 +1,23 @@
-"""Managed and administrator-owned values: the base class of the actuators of both schedulers.
+"""The base class of the actuators: a scheduler's configuration, and whose each value in it is.
 
-The administrator's values are remembered as the *baseline*. They serve as entitlements where the configuration gives
-none, and an attribute returns to its baseline when the policy no longer declares it. Values written by the controller
-are remembered as *managed*. A present value that is neither baseline nor managed was edited by somebody else (*drift*).
-Baseline and managed values are plain documents that a ledger store keeps.
-
-Each `read` is a three-way merge of the values applied last (*managed*), the values present, and the values wanted, one
-group of siblings at a time. When an administrator changes the share of a queue, the new share becomes its entitlement.
-The merge keeps the entitlements of each group of siblings valid, so that a ResourceManager accepts a document that
-contains them.
+`harness.control.ownership` decides whose a value is. Here the configuration is read, held against what a
+ResourceManager would accept, and restored. The entitlements of each group of siblings are kept valid, so that a
+ResourceManager accepts a document that contains them.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Self
 
 from harness.base.errors import InputError
 from harness.control.lease import Lease, Memory, lease_of
-from harness.control.newcomers import LATELY, RENAMED, Likeness, Models, leaf, parent
-from harness.control.rivals import Rivals
-from harness.control.values import IsManaged, Nonsense, Values, depart, remember_written
+from harness.control.ownership import Drift, Ownership, generation_of
+from harness.control.values import IsManaged, Nonsense, Values
 from harness.model.plan import ResourceName
 from harness.yarn.files import ConfigStore
-
-#: Parts that every document has. The entry of a removed queue has them, too.
-_ALWAYS = ("baseline", "ours")
-#: Parts that cover queues regardless of whether they currently exist.
-_KEPT = ("departed", "written", "returned")
-#: Document key -> attribute, where the names differ. The key is the one that ledgers and leases already contain.
-_FIELDS = {"ours": "managed"}
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """Somebody else's edit of an attribute that the controller had written.
-
-    ``taken`` is true if the edit is a share that an administrator wrote; the share then becomes the queue's
-    entitlement.
-    """
-
-    queue: str
-    attribute: str
-    text: str
-    taken: bool = False
-
-    def line(self) -> str:
-        """Describe the edit for a person."""
-        text = f"{self.attribute} of {self.queue} is {self.text}"
-        return f"{text} (taken as its entitlement)" if self.taken else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,118 +42,26 @@ class Prepared:
         return self.before != self.after
 
 
-#: Reasons in messages why a limit that somebody else wrote is not treated as the administrator's.
-_WRITTEN = "a controller wrote"
-_OF_COPY = (
-    "a controller may have written after the copy of the ledger that was restored (to make it yours, write a round "
-    "one, or stop this one and give the configuration back once with --release)"
-)
-
-
-def _shown(own: object) -> str:
-    return "unset" if own is None else str(own)
-
-
-def generation_of(value: object) -> int:
-    """Read a generation from a document; 0 if the value is missing or invalid."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
-
-
-def _stays(value: object, own: object) -> str:
-    """Describe a present value that a controller wrote once; the administrator's own value stays the entitlement."""
-    return f"{value}, which a controller wrote; {_kept_as(own)} (to change it, name it in `queues`)"
-
-
-def _like_computed(value: object, own: object) -> str:
-    """Describe a share that another controller may have written; the administrator's own stays in effect."""
-    return (
-        f"{value}, which looks like a share that a controller computed, or was written with such ones; {_kept_as(own)} "
-        "(to change it, write a round share, or name it in `queues`)"
-    )
-
-
-def _of_rival(value: object, own: object) -> str:
-    """Describe a share that was written while another controller writes the same configuration."""
-    return (
-        f"{value}, while another controller writes here; {_kept_as(own)} (stop one of the two; to change it, name it "
-        "in `queues`, or write it again afterwards)"
-    )
-
-
-def _kept_as(own: object) -> str:
-    """Describe that the administrator's own value is kept."""
-    return "yours stays unset as before" if own is None else f"yours stays {own} as before"
-
-
 @dataclass(slots=True)
-class BaseActuator(ABC):
-    """A scheduler's configuration with its baseline and managed values, as queue -> attribute -> value (None: absent).
-
-    ``managed`` lists for each attribute the values that the controller may have written: the last value written and the
-    value about to be written.
-    """
+class BaseActuator(Ownership):
+    """A scheduler's configuration with its baseline and managed values."""
 
     store: object
-    baseline: dict[str, Values] = field(default_factory=dict)
-    managed: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
-    #: Removed queues -> their baseline and managed values, restored if the queue reappears with the share it had.
-    departed: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: Values that controllers are known to have written, oldest first, by queue (for attributes other than the share:
-    #: by queue, tab and attribute). An older copy of the file can bring such a value back; it is never mistaken for an
-    #: administrator's.
-    written: dict[str, list[Any]] = field(default_factory=dict)
-    #: Queues whose configuration was restored -> the administrator's values and the controller's values at that time. A
-    #: file that was opened before the restore and saved afterwards brings the controller's values back.
-    returned: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: Number of documents prepared for this store. Of two ledgers, or a ledger and a lease, the one with the higher
-    #: generation has the later values.
-    generation: int = 0
-    #: Whether the ledger is an older copy, so that it lacks the values that a controller has written since.
-    from_copy: bool = False
     #: Number of reads that found the document changed by somebody else.
     edits: int = field(default=0, init=False)
-    #: Whether a lease announces the values that another controller writes.
-    leased: bool = field(default=False, init=False)
-    #: Evidence of another controller that no lease announces.
-    rivals: Rivals = field(default_factory=Rivals, init=False)
     #: Reasons why a ResourceManager would refuse the administrator's own document; None: not checked since the last
     #: read.
     _refusals: tuple[str, ...] | None = field(default=None, init=False)
-
-    #: Parts that hold data per existing queue -> function that validates and copies one queue's entry of another
-    #: controller's document.
-    PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]]
-    #: All attributes that are ever written, and the attribute that a policy sets for every queue.
-    ATTRIBUTES: ClassVar[tuple[str, ...]]
-    SHARE: ClassVar[str]
-    #: The share that Hadoop gives to a queue whose configuration names none; None where that depends on other queues.
-    ABSENT: ClassVar[Any] = None
-
-    # --- stored and shared state ---
 
     @property
     def creating(self) -> frozenset[str]:
         """Queues below which Hadoop creates queues by itself; their values are not changed. Empty by default."""
         return frozenset()
 
-    def document(self) -> dict[str, Any]:
-        """Return the ownership of all values, as a ledger stores it (`restored`) and a lease announces it (`adopt`)."""
-        return {name: self._part(name) for name in self.document_names()}
-
-    def _part(self, name: str) -> Any:
-        """Return the part of this state that `document` stores under the given key."""
-        return getattr(self, _FIELDS.get(name, name))
-
-    @classmethod
-    def document_names(cls) -> tuple[str, ...]:
-        """Return the keys of `document`."""
-        return (*cls.PARTS, *_KEPT, "generation", "from_copy")
-
     @classmethod
     def restored(cls, store: object, document: Callable[[str], object]) -> Self:
         """Restore the actuator from a ledger's documents (``document``: name -> content, None if absent)."""
-        kept: dict[str, Any] = {name: document(name) or {} for name in (*cls.PARTS, *_KEPT)}
-        actuator = cls(store, **{_FIELDS.get(name, name): part for name, part in kept.items()})
+        actuator = cls(store, **cls.parts_of(document))
         actuator.generation = generation_of(document("generation"))
         actuator.from_copy = document("from_copy") is True
         return actuator
@@ -201,18 +76,7 @@ class BaseActuator(ABC):
         Removed queues keep their entries, because they may reappear with a controller's values. Existing queues are
         remembered in ``returned`` for the same reason: somebody may save a file that was opened before the restore.
         """
-        for path, managed in self.managed.items():
-            if managed:
-                kept = {"baseline": dict(self.baseline.get(path, {})), "ours": {k: list(v) for k, v in managed.items()}}
-                if texts := self._texts(path):
-                    kept["texts"] = dict(texts)
-                depart(self.returned, path, kept)
-        for name in self.PARTS:
-            self._part(name).clear()
-        self.from_copy = False
-        # With a higher generation in the lock file, a copy of the ledger from before this call is recognised as older,
-        # even if nothing is prepared afterwards.
-        self.generation += 1
+        self._forget_all()
         self._refusals = None
         self._look_anew()
 
@@ -231,38 +95,18 @@ class BaseActuator(ABC):
             raise Nonsense(error) from None
         if not lives:
             self._hold_against(announced, *self._stands_and_managed())
-        for name, kept in announced.items():
-            setattr(self, _FIELDS.get(name, name), kept)
-        self.generation = max(self.generation, generation_of(document.get("generation")))
-        self.from_copy |= document.get("from_copy") is True
-        self.managed = {path: kept for path, kept in self.managed.items() if kept}
+        self._take_over(announced, document)
         self._refusals = None
         self._look_anew()
 
-    def _hold_against(
-        self, announced: Mapping[str, dict[str, Any]], stands: Mapping[str, Values], is_managed: IsManaged
-    ) -> None:
-        """Remove from an announced document what the present configuration contradicts.
+    def hold_against_file(self) -> None:
+        """Hold the remembered state against the configuration: a differing value is the administrator's.
 
-        A present value belongs to the administrator if the document lists it neither as managed nor as written earlier
-        (an older copy of the file would contain such a value). Queues that are absent keep their entries, because they
-        may reappear unchanged.
+        Used when the ledger is older than the file and its later state is lost. Raises what reading raises.
         """
-        baseline, managed = announced["baseline"], announced["ours"]
-        written = announced.get("written", self.written)
-        for path in managed.keys() & stands.keys():
-            for attribute, values in list(managed[path].items()):
-                value = stands[path].get(attribute)
-                if is_managed(attribute, value, values):
-                    continue
-                if value is not None and value in written.get(self._written_as(path, attribute), []):
-                    values.append(value)
-                    continue
-                for kept in (managed, baseline, announced.get("texts", {})):
-                    kept.get(path, {}).pop(attribute, None)
-        for path in baseline.keys() & stands.keys():
-            if self.SHARE not in managed.get(path, {}):
-                baseline[path][self.SHARE] = stands[path][self.SHARE]
+        self._hold_remembered(*self._stands_and_managed())
+        self._refusals = None
+        self._look_anew()
 
     def _stands_and_managed(self) -> tuple[dict[str, Values], IsManaged]:
         """Return the present values and a predicate that recognises managed values, both from one read."""
@@ -283,27 +127,6 @@ class BaseActuator(ABC):
         found = lease_of(self.beside, identity, lease_s, clock, memory) if lease_s > 0 and self.beside else None
         self.leased = found is not None
         return found
-
-    def _checked(self, document: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-        """Return validated copies of the parts of a `document`.
-
-        Parts about removed queues are returned only if the document has them. Raises InputError, and any exception that
-        malformed content causes.
-        """
-        announced = {}
-        for name, read in self.PARTS.items():
-            known = document[name] if name in _ALWAYS else document.get(name, {})
-            announced[name] = {str(path): read(own) for path, own in known.items()}
-        if (away := document.get("departed")) is not None:
-            announced["departed"] = {str(path): self._departed(kept) for path, kept in away.items()}
-        if (returned := document.get("returned")) is not None:
-            announced["returned"] = {str(path): self._departed(kept) for path, kept in returned.items()}
-        if (written := document.get("written")) is not None:
-            announced["written"] = {str(path): list(shares) for path, shares in written.items()}
-        return announced
-
-    def _departed(self, kept: Mapping[str, object]) -> dict[str, Any]:
-        return {name: read(kept[name]) for name, read in self.PARTS.items() if name in kept or name in _ALWAYS}
 
     @abstractmethod
     def recognise_by(self, recognise: Callable[[], None]) -> None:
@@ -328,21 +151,12 @@ class BaseActuator(ABC):
     def _look_anew(self) -> None:
         """Invalidate the result of the last read."""
 
-    # --- what is in force ---
-
-    @property
-    def writes_more(self) -> bool:
-        """Whether any attribute other than the share is managed."""
-        return any(managed.keys() - {self.SHARE} for managed in self.managed.values())
-
     def counted_resource(self) -> ResourceName:
         """Return by which resource the scheduler compares queues, from its present configuration.
 
         Raises InputError or Unreachable if the configuration cannot be read; the state stays unchanged.
         """
         return "memory"
-
-    # --- drift, and the values to write ---
 
     def read(self, *, words_lost: bool = False) -> list[Drift]:
         """Read the configuration, add new queues to the baseline, and return other people's edits of managed values.
@@ -366,158 +180,14 @@ class BaseActuator(ABC):
         """Do what `read` describes."""
 
     def _merge(self, stands: Mapping[str, Values], *, words_lost: bool) -> list[Drift]:
-        """Merge other people's edits of managed attributes into the known state, and return the edits.
+        """Merge what is present into the known state, so that both are valid together, and return the edits.
 
-        ``stands`` holds the present values. A share that an administrator wrote becomes the queue's entitlement. A
-        changed limit becomes the administrator's value unless a controller is known to have written it.
-        ``words_lost``: another controller wrote the configuration and its announced document is lost. Changed values of
-        managed attributes are then reported but not taken over.
+        For the parameters see `Ownership._merge_edits`.
         """
-        found = []
-        older = self._older_groups(stands)
-        taken, computed = (set[str](), False) if words_lost else self._taken(stands)
-        alone = self.leased or words_lost
-        if not alone:
-            # A share that was taken a moment ago is not managed before the next write.
-            computed |= any(
-                not self._by_hand(stands[path][self.SHARE])
-                for path in self.rivals.lately & stands.keys()
-                if not self.managed.get(path, {}).get(self.SHARE)
-                and stands[path][self.SHARE] != self.baseline[path].get(self.SHARE)
-            )
-            self.rivals.note(computed=computed)
-            found += self._withdraw(stands)
-            taken = set() if self.rivals.seen else taken
-        # Without a lease, another controller writes the shares of all queues at once.
-        not_his = not alone and (computed or self.rivals.seen)
-        writes = any(managed.get(self.SHARE) for managed in self.managed.values())
-        for path in sorted(stands):
-            present, known = stands[path], self.baseline[path]
-            managed = self.managed.get(path, {})
-            if not managed.get(self.SHARE):
-                share, own = present[self.SHARE], known[self.SHARE]
-                if path.rpartition(".")[0] in older and share in self.written.get(path, []):
-                    # A file that was opened while a controller enforced it, and saved after the configuration was
-                    # restored.
-                    self.managed.setdefault(path, {})[self.SHARE] = [share]
-                    self._texts_back(path)
-                    found.append(Drift(path, self.SHARE, f"{share}, which a controller wrote"))
-                    continue
-                if not_his and share != own:
-                    self.managed.setdefault(path, {})[self.SHARE] = [share]
-                    found.append(Drift(path, self.SHARE, self._not_his(share, own)))
-                    continue
-                # Only the administrator can have written the share: a shadow, a standby or a released controller
-                # follows the file. Beside managed shares and without a lease, the change is reported.
-                if not alone and writes and share != own:
-                    self._take(path, share)
-                    found.append(Drift(path, self.SHARE, str(share), taken=True))
-                known[self.SHARE] = share
-            for attribute, values in list(managed.items()):
-                value = present[attribute]
-                if value in values:
-                    # Keep the one of the managed values that is present in the file.
-                    others = [other for other in values if other not in (value, known.get(attribute))]
-                    remember_written(self.written, self._written_as(path, attribute), others)
-                    values[:] = [value]
-                    continue
-                before = value == known.get(attribute)
-                share = attribute == self.SHARE
-                adopted = share and path in taken
-                text = "what it was before the controller" if before else "nothing" if value is None else str(value)
-                if share and not (before or adopted) and value is not None:
-                    own = known.get(attribute)
-                    if value in self.written.get(path, []):
-                        text = _stays(value, own)
-                    elif not words_lost:
-                        text = self._not_his(value, own)
-                # An older copy of the document brings back a limit that a controller wrote. With an older copy of the
-                # ledger, such a limit may be unknown, and only its digits show that it was computed.
-                known_old = value is not None and value in self.written.get(self._written_as(path, attribute), [])
-                computed = value is not None and not share and self.from_copy
-                computed = computed and not self._limit_by_hand(attribute, value)
-                old = known_old or computed
-                if old and not (share or before):
-                    text = f"{value}, which {_OF_COPY if computed else _WRITTEN}; {_kept_as(known.get(attribute))}"
-                found.append(Drift(path, attribute, text, taken=adopted and not before))
-                if not before and (adopted or not (share or words_lost or old)):
-                    if share:
-                        self._take(path, value)
-                    known[attribute] = value
-                values[:] = [value]
-                if adopted:
-                    del managed[attribute]
+        found = self._merge_edits(stands, words_lost=words_lost)
         self._refusals = None
         self.edits += 1
         return found + self._unite(stands)
-
-    def _not_his(self, share: object, own: object) -> str:
-        return _of_rival(share, own) if self.rivals.seen and not self.leased else _like_computed(share, own)
-
-    def _take(self, path: str, share: object) -> None:
-        """Record that a share becomes a queue's entitlement, for the case that another controller has written it."""
-        text = self._texts(path).get(self.SHARE) if self.managed.get(path) else None
-        self.rivals.took(path, self.baseline[path].get(self.SHARE), share, text)
-
-    def _withdraw(self, stands: Mapping[str, Values]) -> list[Drift]:
-        """Restore entitlements that were replaced by what another controller had written."""
-        found = []
-        for path, taken in self.rivals.withdraw():
-            known = self.baseline.get(path)
-            if path not in stands or known is None or known.get(self.SHARE) != taken.share:
-                continue
-            known[self.SHARE] = taken.before
-            if taken.text is not None:
-                self._texts(path)[self.SHARE] = taken.text
-            self.managed.setdefault(path, {}).setdefault(self.SHARE, [stands[path][self.SHARE]])
-            text = f"not taken as its entitlement any more: {taken.share} was another controller's; "
-            text += _kept_as(taken.before)
-            found.append(Drift(path, self.SHARE, text))
-        return found
-
-    def _older_groups(self, stands: Mapping[str, Values]) -> set[str]:
-        """Return the parents of the sibling groups whose shares come from an older copy of the document.
-
-        A group is recognised by a sibling whose share is known to have been written by a controller earlier and is not
-        a round number. A round share could also be the administrator's.
-        """
-        return {
-            path.rpartition(".")[0]
-            for path, written in self.written.items()
-            if path in stands
-            and (share := stands[path][self.SHARE]) in written
-            and share not in self.managed.get(path, {}).get(self.SHARE, [])
-            and share != self.baseline.get(path, {}).get(self.SHARE)
-            and not self._by_hand(share)
-        }
-
-    def _taken(self, stands: Mapping[str, Values]) -> tuple[set[str], bool]:
-        """Return the queues whose managed share was replaced by an administrator, as far as the values show.
-
-        Also returns whether somebody else has written shares that look computed.
-        A share that a controller is known to have written comes from an older copy of the document.
-        """
-        groups: dict[str, dict[str, Any]] = {}
-        for path, managed in self.managed.items():
-            if path in stands and managed.get(self.SHARE):
-                share = stands[path][self.SHARE]
-                if share not in managed[self.SHARE] and share not in self.written.get(path, []):
-                    groups.setdefault(path.rpartition(".")[0], {})[path] = share
-        persons = self._changed_by_hand(groups, stands)
-        his = {path for parent, changed in groups.items() if parent in persons for path in changed}
-        return his, bool(groups.keys() - persons)
-
-    def _changed_by_hand(self, groups: Mapping[str, Mapping[str, object]], stands: Mapping[str, Values]) -> set[str]:
-        """Return the parents of the sibling groups whose unknown shares a person has written.
-
-        If any share of a group looks computed, another controller has written the whole group. ``groups``: parent ->
-        queue -> unknown share.
-        """
-        return {parent for parent, changed in groups.items() if all(self._by_hand(share) for share in changed.values())}
-
-    @abstractmethod
-    def _by_hand(self, share: object) -> bool:
-        """Return whether a person may have written this share; a computed share has more digits."""
 
     @abstractmethod
     def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:
@@ -526,8 +196,6 @@ class BaseActuator(ABC):
         If the values to be restored would be refused but the present values are accepted, the present values become the
         administrator's.
         """
-
-    # --- validation as a ResourceManager does it ---
 
     def refusals(self) -> tuple[str, ...]:
         """Describe why a ResourceManager would refuse the administrator's own document; empty if it would accept it.
@@ -556,311 +224,3 @@ class BaseActuator(ABC):
 
         Reasons that also apply to the administrator's own document are left out.
         """
-
-    def _restored(self, stands: Mapping[str, Values]) -> dict[str, Values]:
-        """Return the administrator's values of all managed attributes, by queue, without changing state."""
-        return {
-            path: {
-                attribute: self._back(attribute, self.baseline[path].get(attribute))
-                for attribute in self.ATTRIBUTES
-                if attribute in managed
-            }
-            for path, managed in self.managed.items()
-            if path in stands
-        }
-
-    def _due(self, wanted: Mapping[str, Values], stands: Mapping[str, Values]) -> Iterator[tuple[str, Values]]:
-        """Yield each present queue with the target values of its wanted and managed attributes (None: remove).
-
-        The target values are recorded in ``managed`` and ``baseline``.
-        """
-        for path in {**wanted, **self.managed}:
-            if path not in stands:
-                continue
-            present = stands[path]
-            managed, known = (
-                self.managed.setdefault(path, {}),
-                self.baseline.setdefault(path, {self.SHARE: present[self.SHARE]}),
-            )
-            due: Values = {}
-            for attribute in self.ATTRIBUTES:
-                value = wanted.get(path, {}).get(attribute)
-                if value is not None:
-                    known.setdefault(attribute, present[attribute])
-                elif attribute in managed:
-                    # The policy no longer declares the attribute: restore its baseline.
-                    value = self._back(attribute, known.get(attribute))
-                else:
-                    continue
-                mine = managed.setdefault(attribute, [present[attribute]])
-                if mine[-1] != value:
-                    mine.append(value)
-                due[attribute] = value
-            yield path, due
-
-    def _back(self, attribute: str, value: object) -> Any:
-        """Return the value to restore for an attribute whose baseline is ``value``."""
-        return value
-
-    def _forget(self, path: str) -> dict[str, Any]:
-        """Remove a queue's entries from all parts and return them."""
-        return {name: self._part(name).pop(path, {}) for name in self.PARTS}
-
-    def _reclaim(self, path: str, present: Mapping[str, object]) -> list[Drift]:
-        """Recognise values of an unknown queue as written by a controller before it restored the configuration.
-
-        Such values are never taken for the administrator's. The administrator's values of that time become the
-        baseline, and the present values become managed.
-        """
-        kept = self.returned.get(path)
-        if kept is None or path in self.baseline:
-            return []
-        found = []
-        for attribute, values in kept["ours"].items():
-            value, own = present.get(attribute), kept["baseline"].get(attribute)
-            known = [*values, *self.written.get(self._written_as(path, attribute), [])]
-            if value is None or value == own or value not in known:
-                continue
-            self.baseline.setdefault(path, {self.SHARE: present[self.SHARE]})[attribute] = own
-            self.managed.setdefault(path, {})[attribute] = [value]
-            found.append(Drift(path, attribute, _stays(value, own)))
-        if found:
-            self._texts_back(path)
-        return found
-
-    def _newcomers(self, stands: Mapping[str, Values], gone: Sequence[str]) -> list[Drift]:
-        """Give new queues that were renamed, moved or copied with a controller's share the entitlement of their model.
-
-        Such a share equals, to the last digit, a share that a controller wrote for the model. A share that a person may
-        also have written counts only if its model was removed. Every other share of a new queue beside managed siblings
-        is reported, because it becomes the queue's entitlement. ``stands`` is in the order of the document, and so is
-        ``gone``, the queues that have just been removed.
-        """
-        new = {path: share for path, present in stands.items() if (share := present[self.SHARE]) is not None}
-        new = {path: share for path, share in new.items() if path not in self.baseline}
-        if not new:
-            return []
-        left = [path for path in gone if path in self.departed]
-        steered = {parent(path) for path, managed in self.managed.items() if managed.get(self.SHARE)}
-        steered |= {parent(path) for path in left}
-        # Children of a new group keep the order that they had when the group was copied or renamed as a whole. At the
-        # first reading every queue is new, and none is a copy.
-        groups = stands.keys() - self.baseline.keys() if self.baseline else set()
-        models = self._models(left, beside=steered | groups)
-        found = models.likenesses(new, self._by_hand)
-        chosen = models.choose(found)
-        edits = []
-        for path, share in new.items():
-            like = chosen.get(path)
-            own = None if like is None else models.known[like.model]["baseline"][self.SHARE]
-            if like is not None and share != (self.ABSENT if own is None else own):
-                others = [one.model for one in found if (one.path, one.rank) == (path, like.rank)]
-                edits.append(self._continue(like, stands[path], models.known, others))
-                continue
-            same = models.last_written_for(share, path) if like is None else []
-            copied = bool(same) and leaf(same[0]) == leaf(path) and parent(path) in models.beside
-            if parent(path) in steered or copied:
-                text = f"{share}, as a controller wrote for {same[0]}" if same else str(share)
-                edits.append(Drift(path, self.SHARE, text, taken=True))
-        return edits
-
-    def _models(self, left: Sequence[str], *, beside: Collection[str]) -> Models:
-        """Return the known values of all queues for which a controller has written a share.
-
-        Queues in ``left``, the ones just removed, come first. ``beside``: parents with managed or with new children.
-        """
-        here = {path: {"baseline": self.baseline.get(path, {}), "ours": kept} for path, kept in self.managed.items()}
-        all_known = {**{path: self.departed[path] for path in left}, **self.returned, **self.departed, **here}
-        known = {path: kept for path, kept in all_known.items() if self.SHARE in kept.get("baseline", {})}
-        later = [path for path, kept in self.departed.items() if not kept.keys() & {"named", RENAMED}][-LATELY:]
-        return Models(
-            known=known, wrote=self._wrote_for(known), left=left, later=later, managed=self.managed, beside=beside
-        )
-
-    def _wrote_for(self, models: Mapping[str, Mapping[str, Any]]) -> dict[Any, dict[str, bool]]:
-        """Return share -> queue -> whether that share was the last that a controller wrote for the queue."""
-        wrote: dict[Any, dict[str, bool]] = {}
-        for path, kept in models.items():
-            for shares, last in ((self.written.get(path, []), False), (kept.get("ours", {}).get(self.SHARE, []), True)):
-                for share in shares:
-                    if isinstance(share, int | float | str):
-                        wrote.setdefault(share, {})[path] = last
-        return wrote
-
-    def _continue(
-        self, like: Likeness, present: Values, models: Mapping[str, Mapping[str, Any]], others: Sequence[str]
-    ) -> Drift:
-        """Give a new queue the entitlement of its model. The queues in ``others`` are equally likely models.
-
-        The same holds for limits and other attributes that a controller wrote for the model: if the new queue still has
-        them, a release restores the administrator's values of the model.
-        """
-        path, model = like.path, like.model
-        share, known = present[self.SHARE], models[model]
-        own = known["baseline"][self.SHARE]
-        self.baseline[path], self.managed[path] = {self.SHARE: own}, {self.SHARE: [share]}
-        continued = [self.SHARE]
-        for attribute, values in known.get("ours", {}).items():
-            value = present.get(attribute)
-            if attribute != self.SHARE and value is not None and value in values:
-                self.baseline[path][attribute] = known["baseline"].get(attribute)
-                self.managed[path][attribute] = [value]
-                continued.append(attribute)
-        for attribute in continued:
-            if text := known.get("texts", {}).get(attribute):
-                self._texts(path)[attribute] = text
-        if model in self.departed and model not in self.managed:
-            self.departed[model][RENAMED] = True
-        another = "another" if self._by_hand(share) else "a round"
-        words = f"{share}, which a controller wrote for {model}; its entitlement is that one's own, "
-        words += f"{_shown(own)} (to change it, write {another} share, or name it in `queues`)"
-        unlike = [other for other in others if models[other]["baseline"][self.SHARE] != own]
-        if unlike:
-            shown = ", ".join(f"{other} ({_shown(models[other]['baseline'][self.SHARE])})" for other in unlike[:3])
-            words += f". It could as well be that of {shown}: the order of the queues has decided, so check it"
-        return Drift(path, self.SHARE, words)
-
-    def _texts(self, path: str) -> dict[str, str | None]:
-        """Return the administrator's original text of a queue's attributes, byte for byte, where it is known."""
-        return {}
-
-    def _texts_back(self, path: str) -> None:
-        """Restore the administrator's original texts of a queue from its entry in `returned`."""
-        self._texts(path).update(self.returned.get(path, {}).get("texts", {}))
-
-    def _written_as(self, path: str, attribute: str) -> str:
-        """Return the key under which `written` stores a queue's attribute; for the share it is the queue's path."""
-        return path if attribute == self.SHARE else f"{path}\t{attribute}"
-
-    def hold_against_file(self) -> None:
-        """Treat the remembered state like another controller's document: a differing value is the administrator's.
-
-        Used when the ledger is older than the file and its later state is lost. If one of several siblings has a share
-        that no person would write, a controller has written the whole group, and the remembered values are kept. The
-        same holds for computed limits, over the whole document. Raises what reading raises.
-        """
-        announced = {name: self._part(name) for name in (*self.PARTS, *_KEPT)}
-        stands, is_managed = self._stands_and_managed()
-        self.from_copy = True
-        self._hold_computed(stands)
-        shares = {path: stands[path][self.SHARE] for path in self.managed.keys() & stands.keys()}
-        not_his = {path.rpartition(".")[0] for path, share in shares.items() if not self._by_hand(share)}
-        for path, share in shares.items():
-            managed = self.managed[path]
-            computed = path.rpartition(".")[0] in not_his
-            if not managed.get(self.SHARE) or share in managed[self.SHARE]:
-                continue
-            if computed or self._means_absent(path, share):
-                managed[self.SHARE].append(share)
-        for attribute in self.ATTRIBUTES:
-            if attribute != self.SHARE:
-                self._hold_limits(attribute, stands)
-        self._hold_against(announced, stands, is_managed)
-        self.managed = {path: kept for path, kept in self.managed.items() if kept}
-        self._refusals = None
-        self._look_anew()
-
-    def _means_absent(self, path: str, share: object) -> bool:
-        """Whether the administrator set no share and ``share`` is Hadoop's default, so that nothing was changed."""
-        unnamed = path in self.baseline and self.baseline[path].get(self.SHARE) is None
-        return unnamed and share is not None and share == self.ABSENT
-
-    def _hold_computed(self, stands: Mapping[str, Values]) -> None:
-        """Apply `hold_against_file` to shares that the remembered state does not list as managed.
-
-        The remembered state then dates from after a release (`forget`), and another controller has written since.
-        """
-        groups: dict[str, dict[str, tuple[Any, Any]]] = {}
-        for path, said in stands.items():
-            known = self.baseline.get(path) or self.returned.get(path, {}).get("baseline", {})
-            own, share = known.get(self.SHARE), said[self.SHARE]
-            if self.SHARE in known and share != own and not self.managed.get(path, {}).get(self.SHARE):
-                groups.setdefault(path.rpartition(".")[0], {})[path] = own, share
-        for group in groups.values():
-            if all(self._by_hand(share) for _, share in group.values()):
-                continue
-            for path, (own, share) in group.items():
-                self.baseline.setdefault(path, {})[self.SHARE] = own
-                self.managed.setdefault(path, {})[self.SHARE] = [share]
-                self._texts_back(path)
-
-    def _hold_limits(self, attribute: str, stands: Mapping[str, Values]) -> None:
-        """Apply `hold_against_file` to one limit.
-
-        A controller writes a limit for all queues at once, including queues added later. If most of the limits that it
-        had written have changed, a controller has written all of them again.
-        """
-        if not any(attribute in managed for managed in self.managed.values()):
-            return
-        later = {
-            path: value
-            for path, said in stands.items()
-            if (value := said.get(attribute)) not in (None, self.baseline.get(path, {}).get(attribute))
-            and value not in self.managed.get(path, {}).get(attribute, [])
-            and (
-                attribute in self.managed.get(path, {})
-                or (path not in self.baseline and not self._limit_by_hand(attribute, value))
-            )
-        }
-        here = [path for path in stands if attribute in self.managed.get(path, {})]
-        # A person changes one of many values; if most of them changed at once, a controller has computed them.
-        changed = [path for path in here if path in later]
-        if not (len(changed) > 1 and 2 * len(changed) > len(here)) and all(
-            self._limit_by_hand(attribute, value) for value in later.values()
-        ):
-            return
-        for path, value in later.items():
-            self.baseline.setdefault(path, {self.SHARE: stands[path][self.SHARE]}).setdefault(attribute, None)
-            self.managed.setdefault(path, {}).setdefault(attribute, []).append(value)
-
-    @abstractmethod
-    def _limit_by_hand(self, attribute: str, value: object) -> bool:
-        """Return whether a person may have written this value of an attribute other than the share."""
-
-    def unknown_shares(self) -> list[str]:
-        """Describe queues whose share was unknown when first read and looks computed."""
-        return [
-            f"{path} has {values[self.SHARE]}"
-            for path, values in self.baseline.items()
-            if values.get(self.SHARE) is not None
-            and not self._by_hand(values[self.SHARE])
-            and self.SHARE not in self.managed.get(path, {})
-        ]
-
-    def _depart(self, path: str) -> None:
-        """Move the entries of a queue that no longer exists to ``departed``."""
-        kept = {name: known for name, known in self._forget(path).items() if known}
-        if "ours" in kept:
-            depart(self.departed, path, kept)
-
-    def _returned(self, path: str, value: object) -> dict[str, Any] | None:
-        """Restore the entry of a queue that reappears with a managed share, and with it the queue's entitlement.
-
-        Returns the entry. None if there is no entry, or if the queue's share (``value``) is not a managed one.
-        """
-        kept = self.departed.pop(path, None)
-        if kept is None:
-            return None
-        if value not in kept["ours"].get(self.SHARE, []):
-            # The share may come from a file that was opened before the queue was removed.
-            if self._by_hand(value) or value not in self.written.get(path, []):
-                return None
-            kept["ours"][self.SHARE] = [value]
-        kept.pop(RENAMED, None)
-        self.baseline[path], self.managed[path] = kept["baseline"], kept["ours"]
-        return kept
-
-    def shift(self, seconds: float) -> None:
-        """Move all times by ``seconds``, after the clock that took them was found to be wrong."""
-        for kept in self.departed.values():
-            if "named" in kept:
-                kept["named"] += seconds
-
-    def _settle(self) -> None:
-        """Record that the prepared values have been written."""
-        for path, attributes in self.managed.items():
-            for attribute, values in attributes.items():
-                own = self.baseline.get(path, {}).get(attribute)
-                others = [value for value in values if value != own]
-                remember_written(self.written, self._written_as(path, attribute), others)
-                del values[:-1]

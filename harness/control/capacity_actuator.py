@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from harness.base.errors import InputError
-from harness.control.actuator import BaseActuator, Drift, Prepared
+from harness.control.actuator import BaseActuator, Prepared
 from harness.control.gate import refused, unlike
 from harness.control.known_traps import KnownTraps
+from harness.control.ownership import Drift
 from harness.control.values import IsManaged, Values
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, ResourceName
 from harness.model.queues import ROOT, cluster_parts

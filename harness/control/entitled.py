@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError, YarnfairError
-from harness.control.actuator import generation_of
 from harness.control.capacity_actuator import CapacityActuator
 from harness.control.config import EnforceConfig
 from harness.control.file_actuator import FileActuator
 from harness.control.interfaces import Actuator, Document
 from harness.control.lease import Lease, lease_store
+from harness.control.ownership import generation_of
 from harness.ledger.store import read_documents
 from harness.yarn.capacity.queues import is_by_hand
 from harness.yarn.capacity.source import FileSource

@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from harness.control.actuator import BaseActuator, Drift, Prepared
+from harness.control.actuator import BaseActuator, Prepared
 from harness.control.gate import lines_of, refused, unlike
 from harness.control.known_traps import KnownTraps
+from harness.control.ownership import Drift
 from harness.control.values import (
     ATTRIBUTES,
     Values,

@@ -15,11 +15,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from harness.base.errors import InputError, YarnfairError
-from harness.control.actuator import Prepared, generation_of
+from harness.control.actuator import Prepared
 from harness.control.gate import in_short
 from harness.control.identity import OtherCluster
 from harness.control.interfaces import Actuator
 from harness.control.lease import HeldByAnother, Lease
+from harness.control.ownership import generation_of
 from harness.control.settings import ControlSettings
 from harness.control.values import Nonsense
 from harness.ledger.store import LedgerStore

@@ -18,10 +18,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from harness.control.actuator import Drift, Prepared
+from harness.control.actuator import Prepared
 from harness.control.events import Observed
 from harness.control.identity import ClusterFacts
 from harness.control.lease import Lease, Memory
+from harness.control.ownership import Drift
 from harness.control.settings import ControlSettings
 from harness.control.values import Values
 from harness.ledger.accounts import RmAccounts

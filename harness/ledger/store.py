@@ -69,7 +69,7 @@ _KEEP_DOCUMENT = (
 _text = json.JSONEncoder(ensure_ascii=False).encode
 
 
-#: Documents that record who owns the values in the scheduler's configuration (`harness.control.actuator`).
+#: Documents that record who owns the values in the scheduler's configuration (`harness.control.ownership`).
 OWNERSHIP = (
     *("baseline", "ours", "named", "texts", "departed", "written", "returned"),
     *("generation", "from_copy"),

@@ -471,7 +471,7 @@ def test_a_new_controller_with_the_ledgers_documents_knows_whose_values_they_are
     actuator: CapacityActuator, path: Path
 ) -> None:
     actuator.write(actuator.prepare(Attributes(ALL)))
-    again = CapacityActuator(FileSource(LocalStore(path)), actuator.baseline, actuator.managed)
+    again = CapacityActuator(FileSource(LocalStore(path)), baseline=actuator.baseline, managed=actuator.managed)
     assert again.read() == []
     assert again.configured_weights() == pytest.approx(
         {"root.a": 25.0, "root.g": 75.0, "root.g.x": 30.0, "root.g.y": 45.0}
@@ -482,7 +482,7 @@ def test_a_new_controller_with_the_ledgers_documents_knows_whose_values_they_are
 
 def test_a_fair_schedulers_ledger_is_refused(path: Path) -> None:
     with pytest.raises(InputError, match="another ledger"):
-        CapacityActuator(FileSource(LocalStore(path)), {"root.a": {"weight": 1.0}})
+        CapacityActuator(FileSource(LocalStore(path)), baseline={"root.a": {"weight": 1.0}})
 
 
 def test_a_group_without_a_share_for_each_is_left_alone(actuator: CapacityActuator) -> None:

@@ -49,7 +49,9 @@ def test_the_administrators_weights_are_the_entitlements_before_and_after_the_fi
     put(own, weights={"root.a": 500.0, "root.b": 250.0, "root.g": 250.0})
     assert own.configured_weights() == expected
     # A restarted controller has what the ledger kept.
-    again = FileActuator(place, json.loads(json.dumps(own.baseline)), json.loads(json.dumps(own.managed)))
+    again = FileActuator(
+        place, baseline=json.loads(json.dumps(own.baseline)), managed=json.loads(json.dumps(own.managed))
+    )
     assert again.read() == []
     assert again.configured_weights() == expected
 
@@ -312,9 +314,9 @@ def test_a_controller_killed_between_keeping_and_writing_takes_neither_value_for
     own, place = actuator()
     put(own, weights={"root.a": 500.0})
     own.prepare(Attributes(weights={"root.a": 600.0}))
-    kept = json.loads(json.dumps([own.baseline, own.managed]))
+    kept = {"baseline": own.baseline, "managed": own.managed}
     for data in (place.data, place.data.replace(b"<weight>500<", b"<weight>600<")):
-        again = FileActuator(MemoryPlace(data), *json.loads(json.dumps(kept)))
+        again = FileActuator(MemoryPlace(data), **json.loads(json.dumps(kept)))
         assert again.read() == []
 
 

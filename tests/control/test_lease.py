@@ -183,7 +183,7 @@ def test_who_begins_beside_nonsense_in_place_of_a_lease_takes_no_weight_for_an_e
     if stands is not None:
         one.store.write(stands)
     two.hold()
-    actuator = FileActuator(place, {"root.a": {"weight": 2.0}})
+    actuator = FileActuator(place, baseline={"root.a": {"weight": 2.0}})
     found = actuator.read(words_lost=two.words_lost)
     assert [foreign.text for foreign in found] == ([] if stands is None else ["3.0"])
     assert actuator.configured_weights()["root.a"] == (3.0 if stands is None else 2.0)

@@ -19,10 +19,11 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from harness.base.errors import CallError, InputError
-from harness.control.actuator import BaseActuator, Drift, Prepared
+from harness.control.actuator import BaseActuator, Prepared
 from harness.control.events import Observed
 from harness.control.identity import ClusterFacts
 from harness.control.interfaces import Document, Entitlements, ObserverContext, Scalar
+from harness.control.ownership import Drift
 from harness.control.values import Values, entitlement, is_round
 from harness.ledger.accounts import AppObservation
 from harness.model.plan import Attributes
