@@ -59,7 +59,7 @@ class Experiment:
             document = parse_yaml(_yaml(plain), f"{source.get('experiment', 'experiment')}")
         else:
             document = read_yaml(experiment_path(str(source)))
-        self._kind: Kind = kind_of(document)
+        self._kind: Kind[Any, Any] = kind_of(document)
         self._loaded: Loaded = self._kind.load(document)
 
     @property

@@ -14,7 +14,7 @@ from harness.base.words import seconds
 if TYPE_CHECKING:
     from harness.experiments.campaign.executors import ExecutorEvent
     from harness.experiments.campaign.spec import Cell
-    from harness.experiments.kind import Ended, Step
+    from harness.experiments.kind import Ended, KindVariant, Step
 
 #: The maximum number of bars: more do not fit a terminal.
 MOST_BARS = 40
@@ -68,13 +68,13 @@ class _Bars:
 class RunProgress(_Bars):
     """Progress of the runs of one experiment."""
 
-    def __init__(self, variants: Sequence[Any], what: str) -> None:
+    def __init__(self, variants: Sequence[KindVariant], what: str) -> None:
         super().__init__(24)
         self.what, self.ended, self.count = what, 0, len(variants)
         for variant in variants[:MOST_BARS]:
             self.add(variant.name, variant.name, "waits")
 
-    def step(self, variant: Any, at: Step) -> None:
+    def step(self, variant: KindVariant, at: Step) -> None:
         """Show the progress of a run."""
         self.at(variant.name, at)
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from harness.base.documents import YamlDocument
 from harness.base.errors import CallError, InputError
@@ -147,7 +147,7 @@ class Loaded:
         return str(self.spec.experiment)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind[Any, Any]:
         """The experiment type of the file."""
         return kind_of(self.document)
 
@@ -162,6 +162,10 @@ def hash_of(resolved: Mapping[str, object], *, ensure_ascii: bool = True) -> str
     return hashlib.sha256(json.dumps(counted, sort_keys=True, ensure_ascii=ensure_ascii).encode()).hexdigest()
 
 
+#: An experiment type's own classes of read files and of runs.
+LoadedT = TypeVar("LoadedT", bound=Loaded)
+VariantT = TypeVar("VariantT", bound=KindVariant)
+
 #: Runs one variant into its directory.
 Runner = Callable[[Any, Any, RunDirectory, Callable[[Step], None] | None], Outcome]
 
@@ -170,7 +174,7 @@ Runner = Callable[[Any, Any, RunDirectory, Callable[[Step], None] | None], Outco
 class Ended:
     """One run of an experiment: its directory, its summary and its exit code (None: it has not ended)."""
 
-    variant: Any
+    variant: KindVariant
     path: Path
     summary: dict[str, Any] = field(default_factory=dict)
     exit_code: int | None = None
@@ -180,6 +184,12 @@ class Ended:
     def name(self) -> str:
         """The variant's name."""
         return str(self.variant.name)
+
+    def variant_as(self, kind: type[VariantT]) -> VariantT:
+        """Return the variant as the class of its experiment type. Raises TypeError for a variant of another type."""
+        if not isinstance(self.variant, kind):
+            raise TypeError(f"{self.name} is no {kind.__name__}")
+        return self.variant
 
     def document(self) -> dict[str, Any]:
         """Return the document of ``run --json``."""
@@ -192,7 +202,7 @@ class Ended:
         }
 
 
-def without_seed(variant: Any) -> str:
+def without_seed(variant: KindVariant) -> str:
     """Return the variant's name without the seed."""
     return runs.without_seed(variant.name, variant.seed)
 
@@ -212,7 +222,7 @@ def in_table_order(ended: Sequence[Ended]) -> list[Ended]:
     )
 
 
-class Kind:
+class Kind(Generic[LoadedT, VariantT]):
     """An experiment type. By default it is only simulated, without a page of its own."""
 
     #: Its value of ``kind:``.
@@ -229,18 +239,18 @@ class Kind:
 
     # --- the runs of a file ---
 
-    def load(self, document: YamlDocument) -> Loaded:
+    def load(self, document: YamlDocument) -> LoadedT:
         """Load the experiment of a file. Raises InputError with file and line for all user errors in it."""
         raise NotImplementedError
 
-    def variants(self, experiment: Any, asked: Selection = EVERYTHING) -> Sequence[Any]:
+    def variants(self, experiment: LoadedT, asked: Selection = EVERYTHING) -> Sequence[VariantT]:
         """Return the runs: the file's policies or those of the call, times the seeds.
 
         Raises CallError for options that do not fit, InputError if the file does not.
         """
         raise NotImplementedError
 
-    def check(self, experiment: Any, variants: Sequence[Any], backend: str, target: Target | None) -> None:
+    def check(self, experiment: LoadedT, variants: Sequence[VariantT], backend: str, target: Target | None) -> None:
         """Raise CallError or InputError, before anything runs, for variants that the backend cannot run."""
         if backend not in self.backends:
             what = f"experiments of kind {self.name} are simulated, not run on {backend[:40]}"
@@ -248,22 +258,26 @@ class Kind:
         if target is not None and any((target.rm, target.inventory)):
             raise CallError("a given cluster", where=f"kind {self.name}", hint="leave --rm and its options out")
 
-    def size(self, experiment: Any, variant: Any) -> int | None:
+    def size(self, experiment: LoadedT, variant: VariantT) -> int | None:
         """Return how many containers a simulated run starts, if that is known beforehand."""
         return None
 
-    def limits_s(self, experiment: Any) -> tuple[float | None, float | None]:
+    def limits_s(self, experiment: LoadedT) -> tuple[float | None, float | None]:
         """Return the file's duration of a run on a real cluster, and the time limit, seconds (None: not set)."""
         return None, None
 
     # --- running ---
 
-    def compute(self, experiment: Any, variant: Any) -> Computed:
+    def compute(self, experiment: LoadedT, variant: VariantT) -> Computed:
         """Compute one simulated run. The result depends only on the two arguments, not on the clock."""
         raise NotImplementedError
 
     def run_one(
-        self, experiment: Any, variant: Any, directory: RunDirectory, on_step: Callable[[Step], None] | None = None
+        self,
+        experiment: LoadedT,
+        variant: VariantT,
+        directory: RunDirectory,
+        on_step: Callable[[Step], None] | None = None,
     ) -> Outcome:
         """Run one simulation and write it into its directory."""
         began, waited = time.perf_counter(), waited_s()
@@ -278,17 +292,22 @@ class Kind:
         return Outcome(summary, found.exit_code, found.why)
 
     def on_cluster(
-        self, experiment: Any, variants: Sequence[Any], backend: str, target: Target, says: Callable[[str], None]
+        self,
+        experiment: LoadedT,
+        variants: Sequence[VariantT],
+        backend: str,
+        target: Target,
+        says: Callable[[str], None],
     ) -> AbstractContextManager[Runner]:
         """Return a runner of variants on a real cluster, which lasts as long as the context."""
         raise NotImplementedError
 
     # --- results ---
 
-    def beside(self, experiment: Any, ended: Sequence[Ended]) -> None:
+    def beside(self, experiment: LoadedT, ended: Sequence[Ended]) -> None:
         """Add metrics to the summaries that compare runs of an experiment: speed-ups."""
 
-    def comparison(self, experiment: Any, ended: Sequence[Ended]) -> Sequence[str]:
+    def comparison(self, experiment: LoadedT, ended: Sequence[Ended]) -> Sequence[str]:
         """Return the comparison for a terminal of 80 columns; means over seeds."""
         groups: dict[str, dict[Any, Mapping[str, Any]]] = {}
         for run in in_table_order(ended):
@@ -303,7 +322,7 @@ class Kind:
         """Return the name of the variant with which a comparison compares the others; None: there is none."""
         return None
 
-    def sentences(self, experiment: Any, ended: Sequence[Ended]) -> Sequence[str]:
+    def sentences(self, experiment: LoadedT, ended: Sequence[Ended]) -> Sequence[str]:
         """Return the conclusions in three sentences, shown before any table; none if the type has nothing to say."""
         return []
 
@@ -327,14 +346,14 @@ class Kind:
         return found
 
 
-def kind_named(place: str) -> Kind:
+def kind_named(place: str) -> Kind[Any, Any]:
     """Return the experiment type at ``module:NAME``."""
     found = load(place)
     assert isinstance(found, Kind)
     return found
 
 
-def kind_of(document: YamlDocument) -> Kind:
+def kind_of(document: YamlDocument) -> Kind[Any, Any]:
     """Return the experiment type of a file.
 
     Raises InputError for an unknown type.

@@ -14,7 +14,7 @@ from harness.experiments.campaign.clusters import Place, backends
 from harness.experiments.campaign.executors import Executor, ExecutorEvent, InProcessExecutor, Processes, processes_of
 from harness.experiments.campaign.run import Watch, ended_of, run_campaign
 from harness.experiments.campaign.spec import Cell, of_one
-from harness.experiments.kind import Ended, Loaded, Runner, Step, Target
+from harness.experiments.kind import Ended, KindVariant, Loaded, Runner, Step, Target
 from harness.results.folders import Contents, claim, earlier_runs, run_identity
 
 __all__ = ["Ended", "check_backend", "output_folder", "run_experiment"]
@@ -37,7 +37,7 @@ def output_folder(experiment: Loaded, out: Path | None, backend: str = "sim") ->
 
 def run_experiment(
     experiment: Loaded,
-    variants: Sequence[Any],
+    variants: Sequence[KindVariant],
     folder: Path,
     *,
     backend: str = "sim",

@@ -176,7 +176,7 @@ def check_programs(experiment: LoadedExperiment, backend: str) -> None:
             raise CallError(what, where=f"--backend {backend}", hint=hint)
 
 
-class Yarn(Kind):
+class Yarn(Kind[LoadedExperiment, Variant]):
     """Experiment type: queues, workloads and policies on a YARN cluster."""
 
     name = "yarn"
@@ -262,7 +262,7 @@ class Yarn(Kind):
         """Add speed-ups over static partitioning with the same seed."""
         # A run that failed or was cut off shows nothing about the duration of its jobs.
         static: dict[int, dict[str, Any]] = {}
-        for run in sorted(ended, key=lambda run: plainness(run.variant)):
+        for run in sorted(ended, key=lambda run: plainness(run.variant_as(Variant))):
             if run.variant.policy == "static" and run.exit_code == 0:
                 static.setdefault(run.variant.seed, run.summary)
         for run in ended:
@@ -280,7 +280,7 @@ class Yarn(Kind):
 
 def _ran(ended: Sequence[Ended]) -> list[Ran]:
     """Return one entry per variant, with its runs over all seeds."""
-    of = {without_seed(run.variant): run.variant for run in ended}
+    of = {without_seed(run.variant): run.variant_as(Variant) for run in ended}
     return [
         Ran(
             name,

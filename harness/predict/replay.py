@@ -21,7 +21,7 @@ from harness.base.files import read_json, write_text
 from harness.base.stats import half_width_95
 from harness.base.words import counted
 from harness.experiments.kind import Ended
-from harness.experiments.resolve import split_policy
+from harness.experiments.resolve import Variant, split_policy
 from harness.experiments.spec import DEFAULT_SCHEDULER
 from harness.model.plan import WEIGHT_MIN
 from harness.model.queues import cluster_parts
@@ -289,7 +289,7 @@ def migration(ended: Sequence[Ended]) -> list[dict[str, Any]]:
     """
     runs: dict[tuple[str, int], dict[str, Ended]] = {}
     for one in ended:
-        variant = one.variant
+        variant = one.variant_as(Variant)
         own = "scheduler" if stock_scheduler(variant.policy) is not None else f"{variant.policy}@{variant.mode}"
         if one.exit_code == 0:
             runs.setdefault((own, variant.seed), {})[variant.scheduler] = one

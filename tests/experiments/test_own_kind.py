@@ -35,14 +35,14 @@ class CounterExperiment(Strict):
 
 class Shop(Loaded):
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind[Shop, KindVariant]:
         return KIND  # the processes of a campaign have no registry with this test's line in it
 
 
-class Counter(Kind):
+class Counter(Kind[Shop, KindVariant]):
     name = "counter"
 
-    def load(self, document: YamlDocument) -> Loaded:
+    def load(self, document: YamlDocument) -> Shop:
         spec = validated(CounterExperiment, document)
         return Shop(spec, document, hash_of(spec.model_dump(exclude={"seed", "policies"})))
 

@@ -22,7 +22,7 @@ from harness.base.documents import Positive, Strict, YamlDocument, read_yaml, va
 from harness.base.errors import CallError, InputError
 from harness.experiments.campaign.clusters import ClusterUse, Place, backends, identity_of, place_of
 from harness.experiments.campaign.code import installed_hash, package_hash, user_file_hash
-from harness.experiments.kind import Loaded, kind_of
+from harness.experiments.kind import KindVariant, Loaded, kind_of
 from harness.experiments.resolve import experiment_path
 from harness.experiments.selection import Selection
 from harness.experiments.spec import Scalar, Seed, Slug, combinations
@@ -87,7 +87,7 @@ class Cell:
     experiment: str  # its name
     source: str  # the file
     hash: str  # the experiment's hash
-    variant: Any  # a variant of its experiment type (harness.experiments.kind.KindVariant)
+    variant: KindVariant
     place: Place
     repeat: int
     #: Its run directory below the common folder ("": the folder itself, as in `yarnfair run`).
@@ -133,7 +133,7 @@ class LoadedCampaign:
     remarks: tuple[str, ...]
 
 
-def policy_code(variant: Any) -> list[str | None] | None:
+def policy_code(variant: KindVariant) -> list[str | None] | None:
     """Return hashes of a variant's policy code and of user files in its settings; None if it uses no such code."""
     names = [variant.policy, *(text for text in variant.settings.values() if isinstance(text, str))]
     files = [Path(path) for path, colon, _ in (name.rpartition(":") for name in names) if colon]
@@ -143,7 +143,7 @@ def policy_code(variant: Any) -> list[str | None] | None:
     return found or None
 
 
-def identity(experiment: Loaded, variant: Any, place: Place, repeat: int) -> str:
+def identity(experiment: Loaded, variant: KindVariant, place: Place, repeat: int) -> str:
     """Return the cell's identity: the hash of everything on which its results depend."""
     document = {
         "experiment": experiment.hash,
@@ -241,7 +241,7 @@ def _cells(spec: Campaign, document: YamlDocument, file: str, loaded: Loaded, pl
     return out
 
 
-def of_one(loaded: Loaded, variants: Sequence[object], place: Place) -> LoadedCampaign:
+def of_one(loaded: Loaded, variants: Sequence[KindVariant], place: Place) -> LoadedCampaign:
     """Return the campaign that `yarnfair run` executes: one experiment's variants in order, each with a directory."""
     file = loaded.document.file
     cells = [
@@ -254,7 +254,7 @@ def of_one(loaded: Loaded, variants: Sequence[object], place: Place) -> LoadedCa
 
 def _variants(
     spec: Campaign, document: YamlDocument, loaded: Loaded, given: Mapping[str, str], *, real: bool
-) -> Sequence[Any]:
+) -> Sequence[KindVariant]:
     """Return an experiment's variants with these settings.
 
     On a real cluster, policies that YARN lacks act from outside.
@@ -269,7 +269,7 @@ def _variants(
         raise InputError(error.what, where=where, hint=error.hint) from None
 
 
-def _named(variant: Any, varied: Mapping[str, str]) -> Any:
+def _named(variant: KindVariant, varied: Mapping[str, str]) -> KindVariant:
     """Return the variant named with those of the campaign's varied settings that it accepts."""
     parts = []
     for key, value in varied.items():

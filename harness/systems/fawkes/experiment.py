@@ -339,7 +339,7 @@ def _decisions(result: Result) -> list[dict[str, Any]]:
 # --- the experiment types ---------------------------------------------------------------------------------------------
 
 
-class _OfMRClusters(Kind):
+class _OfMRClusters(Kind[LoadedMR, MRVariant]):
     def load(self, document: YamlDocument) -> LoadedMR:
         return load_mr(document)
 
@@ -388,7 +388,7 @@ class MRLayouts(_OfMRClusters):
         if not isinstance(spec, LayoutExperiment) or spec.reference is None:
             return
         layout = spec.layouts[spec.reference]
-        references = {run.variant.seed: run.summary for run in ended if run.variant.layout == layout}
+        references = {run.variant.seed: run.summary for run in ended if run.variant_as(MRVariant).layout == layout}
         for run in ended:
             if run.variant.seed not in references:
                 continue

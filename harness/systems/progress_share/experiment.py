@@ -130,7 +130,7 @@ def _computed(policy: Policy, scenario: RatesScenario) -> Computed:
     return Computed(summary, {"allocations.parquet": pd.DataFrame(rows), "jobs.parquet": pd.DataFrame(jobs)})
 
 
-class ComputingRates(Kind):
+class ComputingRates(Kind[Loaded, RatesVariant]):
     """The experiment type ``computing-rates``: jobs on clusters of several node types, under each policy."""
 
     name = "computing-rates"

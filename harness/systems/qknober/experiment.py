@@ -332,7 +332,13 @@ def _tables(load: VectorLoad, run: VectorRun) -> dict[str, pd.DataFrame]:
     return {"allocations.parquet": table, "users.parquet": users}
 
 
-class Vectors(Kind):
+def _load_key(run: Ended) -> tuple[int, int | Literal["all"], int]:
+    """Return what determines a run's load: number of users, window and seed."""
+    variant = run.variant_as(VectorVariant)
+    return variant.users, variant.window, variant.seed
+
+
+class Vectors(Kind[LoadedVectors, VectorVariant]):
     """The experiment type ``vectors``: several resources on servers (QKnober; docs/reference/vectors.md)."""
 
     name = "vectors"
@@ -403,12 +409,12 @@ class Vectors(Kind):
         """
         for name, (policy, settings) in REFERENCES.items():
             reference = {
-                (run.variant.users, run.variant.window, run.variant.seed): run.summary["makespan_s"]
+                _load_key(run): run.summary["makespan_s"]
                 for run in ended
                 if run.variant.policy == policy and run.variant.settings == settings
             }
             for run in ended:
-                other = reference.get((run.variant.users, run.variant.window, run.variant.seed))
+                other = reference.get(_load_key(run))
                 if other is not None and run.summary["makespan_s"]:
                     run.summary[name] = round(other / run.summary["makespan_s"], 6)
 

@@ -63,7 +63,7 @@ def _drive(experiment: LoadedPools, driver: DriverSpec, queries: Sequence[Query]
     )
 
 
-class Pools(Kind):
+class Pools(Kind[LoadedPools, PoolsVariant]):
     """The experiment type ``cloud``: production queries every period on core nodes, with or without accelerators."""
 
     name = "cloud"
