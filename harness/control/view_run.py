@@ -9,7 +9,7 @@ from typing import Any
 
 from harness.base.errors import InputError
 from harness.control.view import QueueRow, View, of_policy, with_changes, with_sums
-from harness.results.runs import decision_lines, run_info
+from harness.results.runs import decision_lines, run_info, without_seed
 
 
 def from_run(folder: Path, *, at_s: float | None = None) -> View:
@@ -74,7 +74,7 @@ def from_table(
     view = View(
         time_s=time_s,
         source=source,
-        policy=str(identity.get("variant") or policy.get("name") or "?"),
+        policy=_policy_words(identity),
         capacity_mb=int(identity.get("capacity_mb") or 0),
         queues=queues,
         began_s=0.0,
@@ -83,6 +83,15 @@ def from_table(
     made, alarms = _until(decisions, time_s)
     view = of_policy(view, str(policy.get("name")), policy.get("settings") or {})
     return with_changes(with_sums(replace(view, alarms=tuple(alarms[-3:]))), made)
+
+
+def _policy_words(identity: Mapping[str, Any]) -> str:
+    """Return the policy of a run for a person, with the seed in words where its directory's name has one."""
+    variant, seed = str(identity.get("variant") or ""), identity.get("seed")
+    if variant:
+        own = without_seed(variant, seed)
+        return own if own == variant else f"{own}, seed {seed}"
+    return str((identity.get("policy") or {}).get("name") or "?")
 
 
 def _weight(value: Any) -> float | None:

@@ -212,6 +212,13 @@ def test_a_run_at_a_moment_of_it(tmp_path: Path) -> None:
     assert from_run(tmp_path / "run", at_s=9.9).time_s == 0.0
 
 
+def test_a_runs_seed_is_told_in_words(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run")
+    identity = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**identity, "variant": "ltrf@outside,seed=3", "seed": 3}))
+    assert from_run(run).policy == "ltrf@outside, seed 3"
+
+
 def test_a_policy_says_itself_whether_the_tree_counts(tmp_path: Path) -> None:
     """A user's own policy over LTRF: a leaf's due is its weight's part of all leaves', whatever its name."""
     (tmp_path / "own.py").write_text("from harness.policies.ltrf import Ltrf\nclass Own(Ltrf):\n    pass\n")
