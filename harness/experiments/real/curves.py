@@ -379,23 +379,28 @@ SETTLE_S = 6.0
 SETTLE_LOOK_S = 0.25
 
 
-def settle(jobs: Sequence[JobRun], rest: RestClient, *, wait_s: float = SETTLE_S) -> None:
+def settle(jobs: Sequence[JobRun], rest: RestClient, *, wait_s: float = SETTLE_S) -> list[str]:
     """Read the usage of ended jobs' applications again when no container is left, or after ``wait_s``.
 
     The ResourceManager shows an application as FINISHED as soon as its AM has unregistered (RMServerUtils shows
     FINISHING as FINISHED). But the AM's container runs until its node reports its end, and the usage of running
     containers is up to 3 s old in every answer (SchedulerApplicationAttempt). Usage that is read so early would lack a
-    tenth for a job of some seconds. If the RM does not answer, the values do not change.
+    tenth for a job of some seconds.
+
+    Returns the applications whose usage stays as it was last seen, because the ResourceManager did not answer.
     """
     ended = [job for job in jobs if job.app_id is not None and job.status is not None and job.status.final]
     if not ended:
-        return
-    until = time.monotonic() + wait_s
-    # If an RM does not answer, the values stay as last seen.
+        return []
+    until, unread = time.monotonic() + wait_s, []
+    # If the RM does not answer here, it hardly does below, where it is told.
     with contextlib.suppress(YarnfairError):
         while rest.metrics().containers_allocated > 0 and time.monotonic() < until:
             time.sleep(SETTLE_LOOK_S)
     for job in ended:
         assert job.app_id is not None
-        with contextlib.suppress(YarnfairError):
+        try:
             job.status = rest.app(job.app_id)
+        except YarnfairError:
+            unread.append(job.app_id)
+    return unread

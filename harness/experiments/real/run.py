@@ -267,7 +267,10 @@ class RealRun:
         self.stop.set()
         if self.controller is not None:
             self.controller.join(30.0)
-        settle(self.jobs, self.client.rest)
+        if unread := settle(self.jobs, self.client.rest):
+            text = f"the usage of {len(unread)} ended application(s) is as last seen, some seconds short"
+            self.decisions.append({"time_s": self.ended_s, "alarm": "rm", "text": text})
+            self.programs.progress(f"{self.variant.name}: {text}")
         self._check_answers()
         self._document()
         if self.health is not None:

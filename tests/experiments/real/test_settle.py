@@ -55,8 +55,8 @@ def used(jobs: list[Any]) -> list[int]:
 def test_figures_are_those_after_the_last_container(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs: list[JobRun] = [ended("1"), ended("2"), ended("3", "RUNNING"), ended("gone")]
     rm = Rm(5)
-    settle(jobs, rm)  # type: ignore[arg-type]
-    # What still runs is not asked for, and what is not answered stays.
+    # What still runs is not asked for; what is not answered stays, and is told.
+    assert settle(jobs, rm) == ["application_1_gone"]  # type: ignore[arg-type]
     assert rm.asked == ["application_1_1", "application_1_2"]
     assert used(jobs) == [9000, 9000, 5000, 5000]
 
