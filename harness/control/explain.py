@@ -13,7 +13,7 @@ from harness.base.words import counted, seconds
 from harness.control.changes import SAME, amount
 from harness.control.view import QueueRow, Rival, View, alarms, by_priority, head, rivals
 from harness.yarn.answers import AppStatus
-from harness.yarn.holds import ahead, ask_of_queue, holds_of_app, room, size_words, waits_for_master
+from harness.yarn.holds import ahead, ask_of_queue, holds_of_app, is_cut_off, room, size_words, waits_for_master
 from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.turns import Turn, turn
 
@@ -109,7 +109,9 @@ def _now(view: View, row: QueueRow) -> str:
     if row.wants:
         more = row.demand_mb - row.allocated_mb
         # The Fair Scheduler limits a queue's demand to its maximum. The number of pending containers is not limited.
-        waiting = [f"{more:,} MiB more"] if more > 0 else []
+        facts = view.facts
+        cut_off = facts is not None and not facts.is_capacity and is_cut_off(facts.status.queues[row.path])
+        waiting = [f"{more:,} MiB more{' up to its maximum' if cut_off else ''}"] if more > 0 else []
         waiting += [counted(row.pending, "container")] if row.pending else []
         since = f" for {seconds(max(view.time_s - row.waits_since_s, 0.0))}" if row.waits_since_s is not None else ""
         return f"{text} and waits{since} for {', '.join(waiting)}."

@@ -429,6 +429,20 @@ def app(document: object, where: str) -> AppStatus:
     return _app(Fields(document, where, "answer").object("app"), where)
 
 
+def outstanding_sizes(document: object, where: str) -> tuple[Resource, ...]:
+    """Read the sizes of the containers that the applications of ``/apps`` have requested, each once, smallest first.
+
+    A request for a node or a rack is repeated as a request for any node, and only that one is read.
+    """
+    found = {
+        ask.resource("capability")
+        for app in Fields(document, where, "answer").objects("apps", "app")
+        for ask in app.objects_of("resourceRequests")
+        if ask.text("resourceName", "") == "*" and ask.integer("numContainers", 0) > 0
+    }
+    return tuple(sorted(found, key=lambda size: (size.memory_mb, size.vcores)))
+
+
 def _app(fields: Fields, where: str) -> AppStatus:
     identity = fields.text("id")
     if not APPLICATION_ID.fullmatch(identity):

@@ -35,6 +35,8 @@ WINDOW_S = 3600.0
 #: Number of ended applications that a ResourceManager retains by default (``max-completed-applications``). If a list
 #: contains this many, earlier ones may be missing.
 RETAINED = 1000
+#: Number of queues whose requests are read in one look.
+_MOST_ASKED = 100
 #: Diagnostics of a waiting AM (Hadoop 3.2 to 3.5).
 _AM_SHARE = re.compile(r"exceeds maximum AM resource allowed|AM resource limit exceeded")
 _USER_AM = re.compile(r"User's AM resource limit exceeded")
@@ -94,6 +96,9 @@ class Facts:
     released_every_s
         How long it takes on the average until some container of a queue ends, seconds, by path, since the RM's start;
         queues of which none has ended are missing.
+    asks
+        The sizes of the containers that a queue's applications have requested, by path: of a Fair Scheduler's leaves
+        whose demand is cut off at their maximum.
     smallest
         The smallest container. A Capacity Scheduler rounds its limits for ApplicationMasters up to multiples of it.
         None: the RM does not show it.
@@ -108,6 +113,7 @@ class Facts:
     ended: Sequence[AppStatus] | None = None
     ended_window_s: float = 0.0
     released_every_s: Mapping[str, float] = field(default_factory=dict)
+    asks: Mapping[str, Sequence[Resource]] = field(default_factory=dict)
 
     @property
     def is_capacity(self) -> bool:
@@ -150,7 +156,12 @@ def look(rest: RestClient) -> Facts:
         containers = jmx.queue_containers(rest.http, only=rest.http.current)
         every_s = {path: up_s / one.released for path, one in containers.items() if one.released and up_s > 0}
     smallest = _smallest(rest) if status.type == CAPACITY else None
-    return Facts(status, limits, apps, nodes, every_s.get("root"), smallest, ended, window_s, every_s)
+    asks: dict[str, Sequence[Resource]] = {}
+    if status.type != CAPACITY:
+        for path in [path for path, queue in status.queues.items() if is_cut_off(queue)][:_MOST_ASKED]:
+            with contextlib.suppress(YarnfairError):
+                asks[path] = rest.outstanding_sizes(path)
+    return Facts(status, limits, apps, nodes, every_s.get("root"), smallest, ended, window_s, every_s, asks)
 
 
 def _ended(rest: RestClient, now_s: float, window_s: float) -> tuple[list[AppStatus], float]:
@@ -253,6 +264,13 @@ def ask_of_queue(facts: Facts, path: str) -> Resource | None:
     return _ask_of(facts, facts.status.queues[path], facts.waiting(path))
 
 
+def is_cut_off(queue: QueueStatus) -> bool:
+    """Return whether a Fair Scheduler's leaf waits for more than its maximum, so that its demand does not show all."""
+    most = queue.maximum
+    reached = queue.demand.memory_mb == most.memory_mb or queue.demand.vcores == most.vcores
+    return queue.leaf and queue.containers_pending > 0 and reached
+
+
 def size_words(amount: Resource) -> str:
     """Format a size like ``512 MiB and 1 vcore``."""
     return f"{amount.memory_mb:,} MiB and {counted(amount.vcores, 'vcore')}"
@@ -288,14 +306,28 @@ def _asked(app: AppStatus) -> Resource | None:
 
 
 def _ask_of(facts: Facts, queue: QueueStatus, waiting: Sequence[AppStatus]) -> Resource | None:
-    """Return the size of a pending container: that of a waiting AM, or else the mean of all requests."""
+    """Return the size of a pending container: that of a waiting AM, or else the mean of all requests.
+
+    A Fair Scheduler cuts a leaf's demand off at its maximum (``FSLeafQueue.updateDemand``), so that the mean is too
+    small there. The smallest size requested is taken instead, or the size of the containers that the queue holds.
+    """
     for app in waiting:
         if (size := _asked(app)) is not None:
             return size
+    cut_off = not facts.is_capacity and is_cut_off(queue)
+    if cut_off and (sizes := facts.asks.get(queue.path)):
+        left = queue.maximum - queue.used
+        return next((size for size in sizes if _fits(size, left, vcores=True)), sizes[0])
     more = queue.demand - queue.used
-    if queue.containers_pending > 0 and more.memory_mb > 0:
-        return Resource(more.memory_mb // queue.containers_pending, max(more.vcores, 0) // queue.containers_pending)
-    return None
+    if queue.containers_pending <= 0 or more.memory_mb <= 0:
+        return None
+    mean = Resource(more.memory_mb // queue.containers_pending, max(more.vcores, 0) // queue.containers_pending)
+    if cut_off:
+        held = max(queue.containers_allocated, 1)
+        return Resource(
+            max(mean.memory_mb, queue.used.memory_mb // held, 1), max(mean.vcores, queue.used.vcores // held, 1)
+        )
+    return mean
 
 
 def _of_queues(facts: Facts, leaf: QueueStatus, ask: Resource | None) -> Iterator[Hold]:

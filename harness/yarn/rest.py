@@ -236,6 +236,14 @@ class RestClient:
             answers.app, _application_path(identity), params={"deSelects": _UNUSED}, most_bytes=_SMALL_ANSWER
         )
 
+    def outstanding_sizes(self, queue: str) -> tuple[Resource, ...]:
+        """Read the sizes of the containers that a queue's live applications have requested, each once, smallest first.
+
+        Raises BadAnswer if the answer is long, which it is for thousands of requests that name nodes.
+        """
+        params = {"queue": queue, "states": "ACCEPTED,RUNNING", "deSelects": _UNUSED.removeprefix("resourceRequests,")}
+        return self._said(answers.outstanding_sizes, f"{_ROOT}/apps", params=params, most_bytes=_SMALL_ANSWER)
+
     def app_state(self, identity: str) -> str:
         """Read ``/apps/{id}/state``."""
         return self._said(answers.app_state, _application_path(identity, "/state"))

@@ -22,8 +22,9 @@ from harness.control.explain import expected_s, explain, explain_app
 from harness.control.view import View, from_rm
 from harness.model.resources import Resource
 from harness.yarn import answers, queue_answers
-from harness.yarn.holds import Facts, holds_of_app, holds_of_queue
+from harness.yarn.holds import Facts, holds_of_app, holds_of_queue, look
 from harness.yarn.queue_limits import scheduler_limits
+from harness.yarn.rest import RestClient
 from tests.yarn.fake_server import FakeServer, http
 
 RECORDED = Path(__file__).parents[1] / "yarn" / "recorded" / "held"
@@ -246,6 +247,82 @@ def test_room_that_no_node_has_in_one_piece() -> None:
     )
     words = " ".join(explain(view_of(facts), "root.asks"))
     assert "No limit holds it. No node has room for a container of 2,048 MiB and 1 vcore: 2,560 MiB" in words
+
+
+@pytest.mark.parametrize(
+    ("maximum", "used", "sizes", "told", "mend"),
+    [
+        # One container more fits neither the memory nor the vcores that are left; the demand is cut off at both.
+        (Resource(2560, 3), Resource(2048, 2), (Resource(1024, 1),), ("MiB", 2048, 2560), "to 3,072 MiB or more"),
+        (Resource(2560, 3), Resource(2048, 2), (), ("MiB", 2048, 2560), "to 3,072 MiB or more"),
+        # The vcores are used up, and the memory is not.
+        (Resource(8192, 2), Resource(2048, 2), (Resource(1024, 1),), ("vcores", 2, 2), "to 3 vcores or more"),
+        (Resource(8192, 2), Resource(2048, 2), (), ("vcores", 2, 2), "to 3 vcores or more"),
+        # One of several sizes fits.
+        (Resource(2560, 3), Resource(2048, 2), (Resource(512, 1), Resource(4096, 1)), None, ""),
+        (Resource(2560, 3), Resource(2048, 2), (Resource(256, 2), Resource(512, 1)), None, ""),
+    ],
+)
+def test_a_demand_that_is_cut_off_at_the_maximum_does_not_hide_that_limit(
+    maximum: Resource, used: Resource, sizes: tuple[Resource, ...], told: tuple[str, int, int] | None, mend: str
+) -> None:
+    """A Fair Scheduler shows the demand of a queue only up to its maximum (FSLeafQueue.updateDemand)."""
+    facts = facts_of("fair")
+    queues = dict(facts.status.queues)
+    queues["root.full"] = replace(
+        queues["root.full"],
+        maximum=maximum,
+        used=used,
+        demand=Resource(min(maximum.memory_mb, 21504), min(maximum.vcores, 21)),
+        containers_allocated=2,
+        containers_pending=19,
+    )
+    apps = [replace(facts.apps[0], queue="root.full", state="RUNNING", allocated=used, diagnostics="")]
+    facts = replace(
+        facts, status=replace(facts.status, queues=queues), apps=apps, asks={"root.full": sizes} if sizes else {}
+    )
+    assert [(hold.unit, hold.has, hold.limit) for hold in holds_of_queue(facts, "root.full")] == (
+        [] if told is None else [told]
+    )
+    words = " ".join(explain(view_of(facts), "root.full"))
+    assert ("No limit holds it" in words) is (told is None)
+    assert mend in words
+    assert "MiB more up to its maximum, 19 containers" in words
+
+
+def test_what_a_queue_at_its_maximum_asks_for_is_read() -> None:
+    tree = json.loads(json.dumps(recorded("fair", "scheduler")))
+    [full] = [
+        queue
+        for queue in tree["scheduler"]["schedulerInfo"]["rootQueue"]["childQueues"]["queue"]
+        if queue["queueName"] == "root.full"
+    ]
+    full["maxResources"] = full["demandResources"] = {"memory": 6400, "vCores": 13}
+    full["pendingContainers"] = 7
+    asks = [
+        {"resourceName": name, "numContainers": count, "capability": {"memory": mb, "vCores": 1}}
+        for name, count, mb in (("*", 4, 1024), ("n1", 4, 64), ("*", 3, 512), ("*", 0, 128))
+    ]
+    queried = []
+
+    def reply(connection: socket.socket, request: bytes) -> None:
+        target = urlsplit(request.split(b" ", 2)[1].decode())
+        path = target.path.removeprefix("/ws/v1/cluster/")
+        if path == "scheduler":
+            return connection.sendall(http(200, tree))
+        if path == "apps" and "queue=root.full" in target.query:
+            queried.append(target.query)
+            listed = "resourceRequests" not in target.query.partition("deSelects=")[2]
+            return connection.sendall(http(200, {"apps": {"app": [{"resourceRequests": asks if listed else []}, {}]}}))
+        known = path in ("apps", "nodes", "info")
+        return connection.sendall(http(200, recorded("fair", path)) if known else http(404, {}))
+
+    with FakeServer(reply) as server:
+        facts = look(RestClient([server.url]))
+    assert facts.asks["root.full"] == (Resource(512, 1), Resource(1024, 1))
+    assert len(queried) == 1
+    [hold] = holds_of_queue(facts, "root.full")
+    assert hold.what.endswith("the next container asks for 512 MiB, 256 more than is left")
 
 
 def test_a_stopped_queue_is_told() -> None:
