@@ -17,6 +17,8 @@ from harness.yarn.placement import Placement
 
 #: A JSON object of an answer.
 Document = dict[str, Any]
+#: Hadoop's first words on an application whose AM may not start yet.
+NOT_ACTIVATED = "Application is added to the scheduler and is not yet activated. "
 
 
 class Running(Protocol):
@@ -64,8 +66,6 @@ class ServedScheduler(ABC):
     may_be_asynchronous: ClassVar[bool] = False
     #: Whether its configuration may be in a store that clients change over REST.
     has_store: ClassVar[bool] = False
-    #: The field of an application's record that is 1 if the application is runnable or active.
-    runs_field: ClassVar[str]
     #: Why a change of an application's priority is refused, in Hadoop's words; None: Hadoop gives no reason.
     no_priority: ClassVar[str | None] = None
     #: Whether a move to a queue that takes no applications is refused with a reason.
@@ -95,6 +95,10 @@ class ServedScheduler(ABC):
     @abstractmethod
     def refused(self, path: str, identity: str) -> str:
         """Return Hadoop's message for an application that the scheduler did not accept."""
+
+    @abstractmethod
+    def why_waiting(self, app: int, user: str) -> str:
+        """Return Hadoop's words on why an application (its slot) of a user has no AM yet; "": Hadoop says nothing."""
 
     @abstractmethod
     def move(self, job: int, leaf: str) -> bool:

@@ -15,9 +15,11 @@ import numpy as np
 from harness.base.errors import InputError
 from harness.model.queues import ensure_root_prefix
 from harness.sim.capacity import state as st
+from harness.sim.capacity.activation import _user_am_limit
 from harness.sim.capacity.conf import PREFIX, properties
+from harness.sim.capacity.users import limit_now
 from harness.sim.serve.values import resource
-from harness.sim.served import Answer, Document, JavaError, Running, ServedScheduler
+from harness.sim.served import NOT_ACTIVATED, Answer, Document, JavaError, Running, ServedScheduler
 from harness.yarn import rpc
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.capacity.settings import Settings
@@ -36,7 +38,6 @@ class ServedCapacityScheduler(ServedScheduler):
     file_words, polls = "capacity file", False
     file_key = "capacity_file"
     may_be_asynchronous = True
-    runs_field = "active"
     share_field = "eff_mb"
 
     def __init__(self, sim: Running) -> None:
@@ -80,6 +81,35 @@ class ServedCapacityScheduler(ServedScheduler):
             f"Queue {path} already has {there} applications{of_user}, cannot accept submission of application: "
             f"{identity}"
         )
+
+    def why_waiting(self, app: int, user: str) -> str:
+        """Return Hadoop's words: whether the application is active, or which limit of AMs it exceeds.
+
+        Follows AbstractLeafQueue.activateApplications. Hadoop says nothing of an application that waits because of a
+        limit of parallel applications.
+        """
+        S = self.sim.scheduler.S
+        a = S.a[app]
+        if not a["runnable"]:
+            return ""
+        if a["active"]:
+            return "Application is Activated, waiting for resources to be assigned for AM. "
+        leaf = int(a["q"])
+        q, u = S.q[leaf], S.u[a["uq"]]
+        of_user = _user_am_limit(S, leaf)
+        mb, vcores, counts = int(a["am_mb"]), int(a["am_vcores"]), bool(S.g[0]["drf"])
+        for whose, used, most in (
+            ("Queue's", q, (int(q["am_limit_mb"]), int(q["am_limit_vcores"]))),
+            ("User's", u, of_user),
+        ):
+            if int(used["am_mb"]) + mb > most[0] or (counts and int(used["am_vcores"]) + vcores > most[1]):
+                return (
+                    f"{NOT_ACTIVATED}{whose} AM resource limit exceeded.  Details : AM Partition = "
+                    f"<DEFAULT_PARTITION>; AM Resource Request = {_java(mb, vcores)}; Queue Resource Limit for AM = "
+                    f"{_java(q['am_limit_mb'], q['am_limit_vcores'])}; User AM Resource Limit of the queue = "
+                    f"{_java(*of_user)}; Queue AM Resource Usage = {_java(q['am_mb'], q['am_vcores'])}; "
+                )
+        return NOT_ACTIVATED
 
     def move(self, job: int, leaf: str) -> bool:
         """Refuse the move: the simulated scheduler moves no applications."""
@@ -218,7 +248,7 @@ class ServedCapacityScheduler(ServedScheduler):
             "AMResourceLimit": limit,
             "usedAMResource": resource(int(q["am_mb"]), int(q["am_vcores"])),
             "userAMResourceLimit": limit,
-            "users": {},
+            "users": self._users(slot),
             "preemptionDisabled": bool(scheduler.S.p[slot]["disabled"]),
             "intraQueuePreemptionDisabled": True,
             "defaultPriority": 0,
@@ -226,6 +256,35 @@ class ServedCapacityScheduler(ServedScheduler):
             "maxApplicationLifetime": -1,
             "defaultApplicationLifetime": -1,
         }
+
+    def _users(self, leaf: int) -> Document:
+        """Return a leaf's users, their usage and their limits, by name."""
+        S = self.sim.scheduler.S
+        found, limit, am_limit = [], None, None
+        at = int(S.q[leaf]["user_head"])
+        while at >= 0:
+            u = S.u[at]
+            if limit is None or am_limit is None:
+                limit, am_limit = limit_now(S, leaf), _user_am_limit(S, leaf)
+            used, am_used = (resource(int(u[f"{of}_mb"]), int(u[f"{of}_vcores"])) for of in ("used", "am"))
+            nothing = resource(0, 0)
+            usage = {"partitionName": "", "used": used, "reserved": nothing, "pending": nothing, "amUsed": am_used}
+            usage |= {"amLimit": resource(*am_limit), "userAmLimit": nothing}
+            found.append(
+                {
+                    "username": self.sim.scheduler.user_names[at],
+                    "resourcesUsed": used,
+                    "numPendingApplications": int(u["pend"]),
+                    "numActiveApplications": int(u["act"]),
+                    "AMResourceUsed": am_used,
+                    "userResourceLimit": resource(*limit),
+                    "resources": {"resourceUsagesByPartition": [usage]},
+                    "userWeight": 1.0,
+                    "isActive": bool(u["on"] == 1),
+                }
+            )
+            at = int(u["next"])
+        return {"user": sorted(found, key=lambda user: str(user["username"]))} if found else {}
 
     def _value(self, path: str, key: str) -> str | None:
         return self._values.get(f"{PREFIX}{path}.{key}")
@@ -261,6 +320,11 @@ class ServedCapacityScheduler(ServedScheduler):
             for child in scheduler.children.get(path, ()):
                 out += rpc.field(6, self.queue_info(child, recursive, recursive) or b"")
         return out + rpc.field(10, b"") + rpc.real(14, float(q["weight"])) + rpc.field(17, "CapacityScheduler")
+
+
+def _java(mb: Any, vcores: Any) -> str:
+    """Return a resource as Java prints it."""
+    return f"<memory:{int(mb)}, vCores:{int(vcores)}>"
 
 
 def _single(value: Any) -> float:

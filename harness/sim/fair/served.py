@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from harness.model.queues import JAVA_LONG_MAX
 from harness.sim import world as w
 from harness.sim.fair.move import move_app
 from harness.sim.serve.values import resource
-from harness.sim.served import Document, ServedScheduler
+from harness.sim.served import NOT_ACTIVATED, Document, ServedScheduler
 from harness.sim.state import NEED_ROOM
 from harness.yarn import rpc
 from harness.yarn.fair.parse import parse_allocations
@@ -24,7 +26,6 @@ class ServedFairScheduler(ServedScheduler):
     java_class = "org.apache.hadoop.yarn.server.resourcemanager.scheduler.fair.FairScheduler"
     file_words, polls = "allocation file", True
     file_key = "allocation_file"
-    runs_field = "runnable"
     share_field = "steady_mb"
     no_priority = "Update application priority is not supported in Fair Scheduler"
     explains_moves = True
@@ -59,6 +60,38 @@ class ServedFairScheduler(ServedScheduler):
     def refused(self, path: str, identity: str) -> str:
         """Return Hadoop's message for a submission that is refused."""
         return f"Application {identity} failed"
+
+    def why_waiting(self, app: int, user: str) -> str:
+        """Return Hadoop's words: which limit of running applications, AMs or resources the application exceeds.
+
+        Follows MaxRunningAppsEnforcer.canAppBeRunnable and FSAppAttempt.assignContainer.
+        """
+        S = self.sim.scheduler.S
+        a = S.a[app]
+        leaf = int(a["q"])
+        q, path = S.q[leaf], self.sim.scheduler.queue_paths[leaf]
+        if not a["runnable"]:
+            of_user = S.u[a["user"]]["n_run"] >= S.u[a["user"]]["max_apps"]
+            whose = f'The user "{user}"' if of_user else f'The queue "{path}"'
+            return f"{NOT_ACTIVATED}{whose} has reached the maximum limit of runnable applications."
+        if not a["managed"] or a["am_running"] or a["req_head"] < 0:
+            return NOT_ACTIVATED
+        ask = S.r[a["req_head"]]
+        mb, vcores = int(ask["mb"]), int(ask["vcores"])
+        asked = f"{NOT_ACTIVATED} (Resource request: <memory:{mb}, vCores:{vcores}> exceeds"
+        limit = am_limit(q, S.g[0])
+        if limit is not None and (int(q["am_mb"]) + mb > limit[0] or int(q["am_vcores"]) + vcores > limit[1]):
+            return f"{asked} maximum AM resource allowed)."
+        at = leaf
+        while at >= 0:
+            above = S.q[at]
+            if int(above["usage_mb"]) + mb > int(above["max_mb"]) or int(above["usage_vcores"]) + vcores > int(
+                above["max_vcores"]
+            ):
+                most = f"<memory:{int(q['max_mb'])}, vCores:{int(q['max_vcores'])}>"
+                return f"{asked} current queue or its parents maximum resource allowed). Max share of queue: {most}"
+            at = int(above["parent"])
+        return NOT_ACTIVATED
 
     def move(self, job: int, leaf: str) -> bool:
         """Move an application to a leaf; return whether it could be moved."""
@@ -131,10 +164,7 @@ class ServedFairScheduler(ServedScheduler):
             leaf = bool(q["leaf"])
             known = bool(q["min_mb"] or q["min_vcores"])
             entry: Document = {"type": "fairSchedulerLeafQueueInfo"} if leaf else {}
-            am_share = q["max_am_share"]
-            am_most = (
-                (int(q["fair_mb"] * am_share), int(q["fair_vcores"] * am_share)) if leaf and am_share >= 0 else (0, 0)
-            )
+            am_most = (am_limit(q, g) if leaf else None) or (0, 0)
             entry |= {
                 "maxApps": q["max_apps"],
                 "minResources": resource(q["min_mb"], q["min_vcores"], _ANY if known else least),
@@ -204,3 +234,16 @@ class ServedFairScheduler(ServedScheduler):
 
 _ANY = (0, JAVA_LONG_MAX, 0, JAVA_LONG_MAX)
 _POLICY_NAMES: Mapping[int, str] = {0: "fair", 1: "drf", 2: "fifo", 3: "fair"}
+
+
+def am_limit(q: Any, g: Any) -> tuple[int, int] | None:
+    """Return what the AMs of a leaf may hold, MB and vcores, from its record and the globals; None: any amount.
+
+    Follows FSLeafQueue.computeMaxAMResource, as the kernel `harness.sim.fair.limits.can_run_am` does.
+    """
+    share = float(q["max_am_share"])
+    if abs(share + 1.0) < 0.0001:
+        return None
+    mb = int(q["fair_mb"]) or min(int(g["avail_mb"]), int(q["max_mb"]))
+    vcores = int(q["fair_vcores"]) or min(int(g["avail_vcores"]), int(q["max_vcores"]))
+    return min(math.ceil(mb * share), JAVA_LONG_MAX), min(math.ceil(vcores * share), JAVA_LONG_MAX)

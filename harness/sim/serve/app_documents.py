@@ -7,7 +7,7 @@ import time
 from harness.sim.serve.live import Held, LiveCluster
 from harness.sim.serve.simulation import Application
 from harness.sim.serve.values import FINAL_STATUS, NODE_HTTP_PORT, NODE_PORT, resource, timeouts
-from harness.sim.served import Document
+from harness.sim.served import NOT_ACTIVATED, Document
 from harness.sim.world import NEVER
 from harness.yarn.releases import JERSEY_2_SINCE
 
@@ -21,7 +21,6 @@ class AppWriter:
         S = sim.scheduler.S
         self.jobs = {name: sim.world.jobs[name].tolist() for name in ("app", "first_am_ms", "tasks_done")}
         self.a = {name: S.a[name].tolist() for name in ("usage_mb", "usage_vcores", "n_live")}
-        self.runs = S.a[sim.served.runs_field].tolist()
         self.steady = S.q[sim.served.share_field].tolist()
         self.cluster_mb = int(S.g["cluster_mb"][0])
 
@@ -126,10 +125,8 @@ class AppWriter:
         if node >= 0:
             return "AM container is launched, waiting for AM container to Register with RM"
         stamp = time.strftime("%a %b %d %H:%M:%S +0000 %Y", time.gmtime(self.cluster.epoch(app.submitted_ms) / 1000))
-        text = f"[{stamp}] Application is added to the scheduler and is not yet activated. "
-        if slot >= 0 and not self.runs[slot]:
-            text += f'The queue "{app.queue}" has reached the maximum limit of runnable applications.'
-        return text
+        words = NOT_ACTIVATED if slot < 0 else self.cluster.sim.served.why_waiting(slot, app.user)
+        return f"[{stamp}] {words}" if words else ""
 
     def _requests(self, slot: int) -> list[Document]:
         """Return the outstanding requests of an application."""
