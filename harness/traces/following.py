@@ -34,6 +34,9 @@ from harness.yarn.rmclient import RmClient
 #: An application that this many consecutive polls do not show is gone; a starting ResourceManager shows few for a
 #: while.
 MISSING_LOOKS = 3
+#: After the end of an application the ResourceManager still adds what its last containers used: it shows running
+#: containers' use as of up to 3 s ago (SchedulerApplicationAttempt), and removes them only after the end. Seconds.
+COUNTED_AFTER_S = 5.0
 #: How long a history server may take to know an ended application, seconds.
 HISTORY_WAIT_S = 180.0
 #: Request interval of queues and properties, seconds. Nodes are requested at every poll.
@@ -82,10 +85,14 @@ class Follower:
     highest: dict[int, int] = field(default_factory=dict)
     written: dict[str, int] = field(default_factory=dict)
 
-    def look(self, apps: Sequence[App], left_out: Mapping[str, str] | None = None) -> Polled:
+    def look(
+        self, apps: Sequence[App], left_out: Mapping[str, str] | None = None, clock_s: float | None = None
+    ) -> Polled:
         """Process one poll of everything that the ResourceManager retains.
 
-        ``left_out``: applications with impossible figures -> the reason. A running one stays as last seen.
+        ``left_out``: applications with impossible figures -> the reason. A running one stays as last seen. ``clock_s``:
+        the ResourceManager's clock; an application that ended within `COUNTED_AFTER_S` of it is left to a later poll,
+        whose counters are complete.
         """
         left_out = left_out or {}
         found, shown = Polled(), {app.id for app in apps}
@@ -100,7 +107,7 @@ class Follower:
                     found.left_out[app.id] = left_out[app.id]
                 continue
             now = Seen.of(app, self.running.pop(app.id, None))
-            if not now.final:
+            if not now.final or (now.ran and _ended_just_now(now, clock_s)):
                 self.running[app.id] = now
                 continue
             self.written[app.id] = 0
@@ -111,7 +118,9 @@ class Follower:
                 continue
             del self.running[gone.id]
             self.written[gone.id] = MISSING_LOOKS
-            if gone.ran:
+            if gone.final:
+                found.ended.append(gone)
+            elif gone.ran:
                 found.ended.append(gone.vanished())
                 found.vanished += 1
             else:
@@ -151,6 +160,11 @@ class Follower:
         running = [_seen(one) for one in document["running"]]
         highest = {int(start): int(number) for start, number in document["highest"].items()}
         return cls({app.id: app for app in running}, highest)
+
+
+def _ended_just_now(app: Seen, clock_s: float | None) -> bool:
+    # The clock is a header's, in whole seconds. One that is further off is not the ResourceManager's.
+    return clock_s is not None and abs(clock_s - app.finished_ms / 1000.0) < COUNTED_AFTER_S
 
 
 def _end_of(line: bytes) -> float:
@@ -348,7 +362,7 @@ class Following:
             rec.zero_ms = min((app.started_ms for app in apps), default=round(now_s * 1000))
         # Decided on a copy, so that what cannot be written is found again at the next poll.
         follower = Follower(dict(rec.follower.running), dict(rec.follower.highest), dict(rec.follower.written))
-        found = follower.look(apps, left_out)
+        found = follower.look(apps, left_out, info.clock_s)
         ended = [*rec.waiting, *((seen, now_s) for seen in found.ended)]
         jobs, waiting = self._ended(ended, now_s, found.left_out)
         used = {job.queue for job in jobs} | {full_name(seen.queue) for seen in follower.running.values() if seen.ran}

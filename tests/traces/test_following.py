@@ -64,6 +64,26 @@ def test_an_application_is_handed_out_once_when_it_ends() -> None:
     assert (found.vanished, found.unseen) == (0, 0)
 
 
+def test_what_has_just_ended_is_taken_with_what_its_last_containers_used() -> None:
+    """A ResourceManager that says FINISHED still counts containers that it has yet to remove."""
+    follower = Follower()
+    follower.look([app(1)], clock_s=29.0)
+    assert follower.look([ended(app(1))], clock_s=30.0).ended == []
+    counted = ended(app(1, memory_seconds=42_456))
+    assert follower.look([counted], clock_s=33.0).ended == []
+    assert [one.memory_seconds for one in follower.look([counted], clock_s=36.0).ended] == [42_456]
+    assert follower.look([counted], clock_s=37.0).ended == []
+
+
+def test_what_has_just_ended_and_is_then_forgotten_is_taken_as_it_ended() -> None:
+    follower = Follower()
+    follower.look([ended(app(1)), app(2)], clock_s=30.0)
+    for _ in range(MISSING_LOOKS - 1):
+        assert follower.look([app(2)], clock_s=40.0).ended == []
+    found = follower.look([app(2)], clock_s=40.0)
+    assert ([one.finished_ms for one in found.ended], found.vanished) == ([30_000], 0)
+
+
 def test_what_ended_without_having_run_is_counted_once() -> None:
     follower = Follower()
     refused = replace(ended(app(1)), launched_ms=0, memory_seconds=0, vcore_seconds=0, final_status="FAILED")
