@@ -335,6 +335,11 @@ def rows_of(periods: Sequence[Period]) -> list[dict[str, Any]]:
     return rows
 
 
+#: The columns of the table for a person, and how wide a terminal is.
+_HEADS = ("due", "had", "lent", "borrowed", "paid back", "owed")
+_COLUMNS = 80
+
+
 def gb_hours(mb_s: float, digits: int) -> str:
     """Format MB-seconds as GB-hours, never as a negative zero."""
     return f"{round(mb_s / MB_S_PER_GB_H, digits) + 0.0:,.{digits}f}"
@@ -356,22 +361,37 @@ def statement_digits(periods: Sequence[Period]) -> int:
 
 
 def lines_of(periods: Sequence[Period]) -> list[str]:
-    """Return a table for a person, in GB-hours, with as many digits as a small cluster's amounts need."""
-    lines = []
+    """Return a table for a person, in GB-hours, with as many digits as a small cluster's amounts need.
+
+    Columns are as wide as their amounts. A name that leaves no room for them in 80 columns has a line of its own.
+    """
     digits = statement_digits(periods)
 
     def amount(mb_s: float) -> str:
         return gb_hours(mb_s, digits)
 
+    rows = {
+        (period.name, leaf): [
+            amount(value)
+            for value in (account.due, account.had, account.lent, account.borrowed, account.paid_back, account.owed)
+        ]
+        for period in periods
+        for leaf, account in period.accounts.items()
+    }
+    widths = [max(map(len, column)) + 2 for column in zip(_HEADS, *rows.values(), strict=True)]
+    longest = max((len(leaf.removeprefix("root.")) for _, leaf in rows), default=0)
+    room = max(min(longest, _COLUMNS - 2 - sum(widths)), len("queue"))
+
+    def line(name: str, cells: Sequence[str]) -> list[str]:
+        figures = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        return [f"  {name:<{room}}{figures}"] if len(name) <= room else [f"  {name}", f"  {'':<{room}}{figures}"]
+
+    lines = []
     for period in periods:
         lines.append(f"{period.name} (GB h)")
-        lines.append(f"  {'queue':<28}{'due':>11}{'had':>11}{'lent':>11}{'borrowed':>11}{'paid back':>11}{'owed':>11}")
+        lines += line("queue", _HEADS)
         for leaf, account in period.accounts.items():
-            figures = "".join(
-                f"{amount(value):>11}"
-                for value in (account.due, account.had, account.lent, account.borrowed, account.paid_back, account.owed)
-            )
-            lines.append(f"  {leaf.removeprefix('root.'):<28}{figures}")
+            lines += line(leaf.removeprefix("root."), rows[period.name, leaf])
             for lender, value in sorted(account.from_.items(), key=lambda one: -one[1])[:3]:
                 lines.append(f"    borrowed of {lender.removeprefix('root.')}: {amount(value)}")
     return lines

@@ -56,6 +56,19 @@ def test_a_loan_is_of_those_who_leave_most_unused() -> None:
     assert accounts["root.lab.x"].due == pytest.approx(1536 * 100)
 
 
+@pytest.mark.parametrize("name", ["root.prod", "root." + "a-long-name." * 6 + "leaf"])
+def test_a_statement_fits_into_a_terminal(name: str) -> None:
+    queues = {name.rsplit(".", count)[0]: QueueLine(weight=50) for count in range(name.count(".") - 1, 0, -1)}
+    named = {**queues, name: QueueLine(weight=50), "root.other": QueueLine(weight=50)}
+    cluster = Header(nodes=[NodeLine(count=100, memory_mb=65_536, vcores=4)], queues=named)
+    lines = lines_of(statement(cluster, [ran(name, 0.0, 20 * DAY, 5_000)], "month"))
+    assert max(map(len, lines)) <= 80
+    leaf = name.removeprefix("root.")
+    at = next(number for number, line in enumerate(lines) if line.startswith(f"  {leaf}"))
+    row = lines[at].removeprefix(f"  {leaf}") or lines[at + 1]
+    assert len(row.split()) == 6
+
+
 def test_nobody_lends_what_nobody_borrows_and_days_are_apart() -> None:
     jobs = [ran("root.prod", DAY - 100, DAY + 300, 1), ran("root.lab.x", DAY, DAY + 100, 0, user="v")]
     first, second = statement(header(), jobs, "day")
