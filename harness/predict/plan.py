@@ -252,7 +252,7 @@ def compared(
                 queue,
                 where[inside],
                 len(own),
-                _times(queue, both, rows, befores, afters),
+                _times(queue, [recorded[name] for name in both], rows, befores, afters),
                 _counts(own, rows, befores, afters),
                 dict(after_of),
                 dict(why),
@@ -287,7 +287,7 @@ def _group(job: JobLine, here: LoadedSide, there: LoadedSide) -> str:
 
 def _times(
     queue: str,
-    names: Sequence[str],
+    jobs: Sequence[JobLine],
     rows: Sequence[Mapping[str, int]],
     befores: Sequence[SideRun],
     afters: Sequence[SideRun],
@@ -296,17 +296,21 @@ def _times(
     import numpy as np
 
     found = {}
-    at = [np.array([row[name] for name in names], dtype=np.int64) for row in rows]
-    for figure, attribute in (("wait", "wait_s"), ("completion", "completion_s")):
+    at = [np.array([row[job.job] for job in jobs], dtype=np.int64) for row in rows]
+    for figure, attribute, end in (("wait", "wait_s", "started_s"), ("completion", "completion_s", "finished_s")):
         means: tuple[list[float], list[float]] = ([], [])
+        recorded = [getattr(job, end) - job.submit_s for job in jobs if getattr(job, end) is not None]
         for here, there in zip(befores, afters, strict=True):
             mine, its = getattr(here, attribute)[at[0]], getattr(there, attribute)[at[1]]
             known = np.isfinite(mine) & np.isfinite(its)
             if known.any():
                 means[0].append(float(mine[known].mean()))
                 means[1].append(float(its[known].mean()))
+            if not known.all():
+                recorded = []  # the means are of other applications
         whole = len(means[0]) == len(befores)
-        found[figure] = Change(tuple(means[0]), tuple(means[1])) if whole else Change((), ())
+        real = math.fsum(recorded) / len(jobs) if jobs and len(recorded) == len(jobs) else None
+        found[figure] = Change(tuple(means[0]), tuple(means[1]), real) if whole else Change((), ())
     below = [
         tuple(run.below_due_s[queue] for run in side) if queue in side[0].below_due_s else ()
         for side in (befores, afters)

@@ -138,7 +138,8 @@ def _rows(one: QueueChange, floor: float) -> list[list[str]]:
 
 
 def _cells(change: Change, word: Word) -> list[str]:
-    before, after = (band_text(Band.of(side)) if side else "none" for side in (change.before, change.after))
+    before = band_text(Band.of(change.before)) if change.before else "none"
+    after = band_text(change.expected()) if change.after else "none"
     return [before, after, _minus(part_text(change)) if change.known else "", word if change.known else ""]
 
 

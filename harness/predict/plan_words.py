@@ -10,6 +10,8 @@ from harness.predict.changes import COUNTS, TIMES, Change, QueueChange
 from harness.predict.plan import Planned
 from harness.predict.verdict import Band
 
+#: What the parentheses after a mean contain.
+BANDS = "smallest to largest; after the change wider by what the replay is off the recording before it"
 #: Maximum number of queues that are described in full.
 MOST_CHANGED = 5
 
@@ -20,8 +22,7 @@ def lines_of(found: Planned) -> list[str]:
     changed = [one for one in shown if changes(one, found.floor)][:MOST_CHANGED]
     others = [one for one in shown if one not in changed]
     lines = [
-        f"{change_of(found)}: {found.applications} applications, means of {found.phases} phases of heartbeats "
-        "(smallest to largest)"
+        f"{change_of(found)}: {found.applications} applications, means of {found.phases} phases of heartbeats ({BANDS})"
     ]
     for one in changed:
         lines += _block(one, found.floor)
@@ -102,7 +103,7 @@ def _relative(change: Change) -> str:
 
 
 def _time(change: Change) -> str:
-    return f"{band_text(Band.of(change.before))} to {band_text(Band.of(change.after))}"
+    return f"{band_text(Band.of(change.before))} to {band_text(change.expected())}"
 
 
 def band_text(band: Band) -> str:

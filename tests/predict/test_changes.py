@@ -52,6 +52,33 @@ def test_a_change_has_a_word(before: tuple[float, ...], after: tuple[float, ...]
     assert Change(before, after).word(0.03) == word
 
 
+@pytest.mark.parametrize(
+    ("recorded", "band"),
+    [
+        (None, (45.0, 55.0)),
+        (100.0, (45.0, 55.0)),
+        (104.0, (45.0, 59.0)),  # by the seconds
+        (94.0, (39.0, 55.0)),
+        (300.0, (45.0, 255.0)),  # a part of twice as much is none to rely on: by the seconds
+        (20.0, (0.0, 55.0)),
+    ],
+)
+def test_what_is_expected_after_the_change_may_be_off_as_the_replay_before_it(
+    recorded: float | None, band: tuple[float, float]
+) -> None:
+    found = Change((99.0, 101.0), (45.0, 55.0), recorded).expected()
+    assert (found.mean, found.low, found.high) == (50.0, *band)
+    # After a change that makes a queue slower, by the part, which is then more than the seconds.
+    slower = Change((99.0, 101.0), (190.0, 210.0), 110.0).expected()
+    assert (slower.mean, slower.low, slower.high) == (200.0, 190.0, pytest.approx(231.0))
+
+
+def test_a_limit_that_only_a_replay_as_far_off_as_before_goes_beyond_is_unsure() -> None:
+    rule = Rule.read("completion(a) > 57s")
+    sure, off = (queue(completion=Change((99.0, 101.0), (45.0, 55.0), recorded)) for recorded in (100.0, 104.0))
+    assert [rule.judge(one).verdict for one in (sure, off)] == ["fine", "unsure"]
+
+
 def test_what_the_replay_may_be_off_by_is_no_change() -> None:
     change = Change((100.0, 100.0), (110.0, 111.0))
     assert (change.word(0.03), change.word(0.15)) == ("later", "same")
