@@ -46,7 +46,7 @@ def ended(folder: Path) -> Path | None:
 
 
 @contextmanager
-def _machine(path: Path) -> Iterator[None]:
+def machine_beside(path: Path) -> Iterator[None]:
     """The machine's load average of one minute meanwhile: mean and most."""
     done, seen = threading.Event(), [os.getloadavg()[0]]
 
@@ -83,7 +83,7 @@ def one_run(folder: Path, file: Path, policy: Sequence[str], given: Sequence[str
         return found
     print(f"{folder.name}: {' '.join(policy)}", file=sys.stderr, flush=True)
     folder.mkdir(parents=True, exist_ok=True)
-    with _machine(folder / "machine.json"):
+    with machine_beside(folder / "machine.json"):
         call("run", str(file), "--backend", "local", *policy, "--no-report", "--out", str(folder), *given)
     found = ended(folder)
     assert found is not None

@@ -16,7 +16,7 @@ import random
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -101,38 +101,63 @@ def drawn(rng: random.Random) -> tuple[list[dict[str, Any]], dict[str, str], int
 def planned(phase: int, number: int, rng: random.Random, place: SparkPlace, logs: Path) -> Plan:
     """One application of a phase, ready to be submitted."""
     jobs, properties, cores = drawn(rng)
+    queue = f"root.{rng.choice(QUEUES)}"
+    more = {**properties, **FORMS[phase % len(FORMS)]}
+    return sleeping(f"phase-{phase}-{number}", queue, jobs, more, cores, place, logs)
+
+
+def sleeping(
+    name: str,
+    queue: str,
+    jobs: Sequence[Mapping[str, Any]],
+    properties: Mapping[str, str],
+    cores: int,
+    place: SparkPlace,
+    logs: Path,
+) -> Plan:
+    """A Spark application of sleeping tasks with dynamic allocation, ready to be submitted.
+
+    Parameters
+    ----------
+    name, queue
+        Its name, and the queue's full path.
+    jobs
+        Its jobs: ``pause_s`` before one, ``tasks_s``, and ``then_s`` after a shuffle.
+    properties
+        More of its properties, as those of dynamic allocation.
+    cores
+        An executor's cores.
+    place
+        Where Spark is.
+    logs
+        The folder for the event log.
+    """
     program = programs()["kmeans"]
-    settings = program.settings_with({})
-    name = f"phase-{phase}-{number}"
     found = plan(
         program,
-        settings,
+        program.settings_with({}),
         SparkSizes(executors=2, executor_mb=768, executor_cores=cores, am_mb=896),
         place,
         Input(place.work, (), 1, 1),
-        queue=f"root.{rng.choice(QUEUES)}",
+        queue=queue,
         name=name,
         tags=[name],
         source=PROGRAM,
         properties={
             **properties,
             "spark.app.name": name,
-            "spark.yarn.queue": "root.a",
+            "spark.yarn.queue": queue,
             "spark.eventLog.dir": f"file://{logs}",
             "spark.default.parallelism": "2",
-            **FORMS[phase % len(FORMS)],
         },
     )
-    del found.properties["spark.executor.instances"]  # type: ignore[attr-defined]
-    properties_of_it = {
-        **found.properties, "spark.yarn.queue": found.submission.queue,
-    }  # fmt: skip
+    own = {key: value for key, value in found.properties.items() if key != "spark.executor.instances"}
     files = {
         **found.files,
-        f"{name}.json": json.dumps({"jobs": jobs}).encode(),
-        f"{name}.properties": property_file(properties_of_it).encode(),
+        f"{name}.json": json.dumps({"jobs": list(jobs)}).encode(),
+        f"{name}.properties": property_file(own).encode(),
     }
-    return Plan(found.submission, files, found.answer, found.log, properties_of_it)
+    return Plan(found.submission, files, found.answer, found.log, own)
 
 
 def run_phase(phase: int, rest: RestClient, place: SparkPlace, folder: Path) -> None:

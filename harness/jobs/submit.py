@@ -50,6 +50,8 @@ class Replayer:
         self, rest: RestClient, shared: SharedFolder, options: ReplayOptions, *, tag: str, python: str | None = None
     ) -> None:
         self.rest, self.shared, self.options, self.tag = rest, shared, options, tag
+        #: The type that the ResourceManager shows of the applications.
+        self.type = "REPLAY"
         #: The Python interpreter on the nodes.
         self.python = python or sys.executable
         #: Job id -> id of its latest application.
@@ -96,7 +98,7 @@ class Replayer:
             queue=job.queue,
             command=command,
             resource=job.am,
-            type="REPLAY",
+            type=self.type,
             tags=[self.tag],
             max_attempts=1,
         )
