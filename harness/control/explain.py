@@ -194,11 +194,14 @@ def _against(view: View, row: QueueRow, *, owed: bool) -> str:
 
 def _held(view: View, row: QueueRow) -> list[str]:
     """Explain which limits block the queue, or state that none does."""
+    if row.holds and not row.blocked:
+        some = [f"A part of what it waits for is held. {hold.line()}" for hold in row.holds]
+        return [*some, f"No limit holds the rest. {_room(view, row)}".rstrip()]
     if row.holds:
         turn = turn_of(view, row)
         return [*(hold.line() for hold in row.holds), *([] if turn is None else [turn.words])]
     if not row.leaf and _blocked(view, row.path):
-        held = [path for path, other in view.queues.items() if other.holds and path.startswith(row.path + ".")]
+        held = [path for path, other in view.queues.items() if other.blocked and path.startswith(row.path + ".")]
         more = f" and {len(held) - 3} more" if len(held) > 3 else ""
         return [
             f"Limits hold every queue in it that waits: {', '.join(held[:3])}{more}. `yarnfair explain {held[0]}` says "
@@ -228,7 +231,7 @@ def _room(view: View, row: QueueRow) -> str:
 
 def turn_of(view: View, row: QueueRow) -> Turn | None:
     """Return the expected time until a queue's limits admit its next container; None if no limit blocks it."""
-    return None if view.facts is None else turn(view.facts, row.holds, row.path)
+    return None if view.facts is None or not row.blocked else turn(view.facts, row.holds, row.path)
 
 
 def expected_s(view: View, row: QueueRow) -> float | None:
@@ -238,7 +241,7 @@ def expected_s(view: View, row: QueueRow) -> float | None:
     goes to the next queue in the scheduler's order, level by level. If limits block the queue, the time is the one
     until the limits admit the next container (`turn_of`).
     """
-    if row.holds:
+    if row.blocked:
         held = turn_of(view, row)
         return None if held is None else held.expected_s
     if view.facts is None or not row.wants or view.facts.container_every_s is None:
@@ -263,7 +266,7 @@ def _waiting(view: View, path: str) -> list[Rival]:
 def _blocked(view: View, path: str) -> bool:
     """Return whether limits block all waiting leaves of a subtree, so that it gets no freed container."""
     below = [row for row in view.queues.values() if row.leaf and (row.path + ".").startswith(path + ".") and row.wants]
-    return bool(below) and all(row.holds for row in below)
+    return bool(below) and all(row.blocked for row in below)
 
 
 def _next(view: View, row: QueueRow) -> list[str]:
@@ -276,7 +279,7 @@ def _next(view: View, row: QueueRow) -> list[str]:
     if row.path in places:
         place = places.index(row.path) + 1
         lead = "It is next" if place == 1 else f"It is number {place} of the {len(places)} that wait"
-        if row.holds or _blocked(view, row.path):
+        if row.blocked or _blocked(view, row.path):
             lead = "Without that it would be next" if place == 1 else f"Without that it would be number {place}"
     else:
         lead = "It wants nothing now"
@@ -322,6 +325,7 @@ def document(view: View, path: str) -> dict[str, Any]:
             for rival in rivals(view, path)
         ],
         "holds": [hold.document() for hold in view.queues[path].holds],
+        "blocked": view.queues[path].blocked,
         "expected_s": expected_s(view, view.queues[path]),
         "expected": None if (held := turn_of(view, view.queues[path])) is None else held.words,
         "words": explain(view, path),

@@ -18,7 +18,7 @@ from harness.control.changes import SAME, Entitled, debts, parts, shares, summed
 from harness.ledger.store import read_decisions, read_documents
 from harness.policies.registry import make_policy
 from harness.yarn.answers import AppStatus
-from harness.yarn.holds import Facts, Hold, holds_of_queue
+from harness.yarn.holds import Facts, Hold, blocks_all, holds_of_queue
 from harness.yarn.plausible import sift
 from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, parts_of_parents, steady_weights
 
@@ -71,8 +71,10 @@ class QueueRow:
     allocated_vcores: int = 0
     #: Whether the queue has not been active since its account was opened, so that nothing is owed to it yet.
     newcomer: bool = False
-    #: The limits that block the queue, if the RM's limits were requested.
+    #: The limits that block the queue or a part of what it waits for, if the RM's limits were requested; and whether
+    #: they block all of it.
     holds: tuple[Hold, ...] = ()
+    blocked: bool = False
 
     @property
     def wants(self) -> bool:
@@ -348,7 +350,8 @@ def from_rm(
             ordering=queue.policy,
             allocated_vcores=max(queue.used.vcores, 0),
             of_parent=guaranteed.get(path),
-            holds=holds_of_queue(facts, path) if facts is not None and leaf else (),
+            holds=(holds := holds_of_queue(facts, path) if facts is not None and leaf else ()),
+            blocked=facts is not None and blocks_all(facts, path, holds),
         )
     held = sum(queue.used.vcores for queue in status.queues.values() if queue.leaf)
     view = replace(

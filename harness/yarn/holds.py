@@ -207,7 +207,7 @@ def counts_as_running(facts: Facts, app: AppStatus) -> bool:
 
 
 def holds_of_queue(facts: Facts, path: str) -> tuple[Hold, ...]:
-    """Return the limits that block a leaf: first those of waiting AMs, then those of running applications."""
+    """Return the limits that block a leaf or some of its applications: first those of waiting AMs, then the others."""
     queue = facts.status.queues[path]
     waiting = facts.waiting(path)
     pending = queue.containers_pending > 0 or queue.demand != queue.used
@@ -219,6 +219,26 @@ def holds_of_queue(facts: Facts, path: str) -> tuple[Hold, ...]:
     if pending:
         found += _of_users(facts, path, {app.user for app in facts.apps if app.queue == path})
     return _distinct(found)
+
+
+def blocks_all(facts: Facts, path: str, holds: Sequence[Hold]) -> bool:
+    """Return whether the limits of `holds_of_queue` block all that a leaf waits for, and not only some of its requests.
+
+    Without that, the leaf takes part in the scheduler's order like one that no limit blocks.
+    """
+    if not holds:
+        return False
+    if any(hold.kind in ("maximum", "state") for hold in holds):
+        return True
+    waiting = facts.waiting(path)
+    if not all(holds_of_app(facts, app) for app in waiting):
+        return False
+    # Each application that waits for its AM has one pending container. The others belong to running applications.
+    if facts.status.queues[path].containers_pending <= len(waiting):
+        return True
+    limits = facts.limits.queues.get(path)
+    active = [user for user in limits.users if user.active] if limits is not None else []
+    return limits is not None and bool(active) and all(_user_limit(facts, limits, user) for user in active)
 
 
 def holds_of_app(facts: Facts, app: AppStatus) -> tuple[Hold, ...]:
@@ -260,8 +280,13 @@ def room(facts: Facts, ask: Resource | None) -> str:
 
 
 def ask_of_queue(facts: Facts, path: str) -> Resource | None:
-    """Return the mean size of a queue's pending containers; None if it is unknown."""
-    return _ask_of(facts, facts.status.queues[path], facts.waiting(path))
+    """Return the mean size of a queue's pending containers; None if it is unknown.
+
+    Applications that a limit holds are left out if the queue waits for something else, too.
+    """
+    queue, waiting = facts.status.queues[path], facts.waiting(path)
+    free = [app for app in waiting if not holds_of_app(facts, app)]
+    return _ask_of(facts, queue, free if free or queue.containers_pending > len(waiting) else waiting)
 
 
 def is_cut_off(queue: QueueStatus) -> bool:
@@ -598,27 +623,32 @@ def _of_users(facts: Facts, path: str, names: Iterable[str]) -> Iterator[Hold]:
     limits = facts.limits.queues.get(path)
     wanted = set(names)
     for user in limits.users if limits is not None else ():
-        if user.name not in wanted or limits is None:
+        if user.name in wanted and limits is not None and (hold := _user_limit(facts, limits, user)) is not None:
+            yield hold
+
+
+def _user_limit(facts: Facts, limits: QueueLimits, user: UserUse) -> Hold | None:
+    """Return the hold by a user's limit if the user holds more than that."""
+    for unit, has, most in (
+        ("MiB", user.used.memory_mb, user.limit.memory_mb),
+        ("vcores", user.used.vcores, user.limit.vcores),
+    ):
+        if (unit == "vcores" and not facts.counts_vcores) or not 0 < most < has:
             continue
-        for unit, has, most in (
-            ("MiB", user.used.memory_mb, user.limit.memory_mb),
-            ("vcores", user.used.vcores, user.limit.vcores),
-        ):
-            if (unit == "vcores" and not facts.counts_vcores) or not 0 < most < has:
-                continue
-            factor = limits.setting("user-limit-factor")
-            key = "user-limit-factor" if factor is not None and factor >= 0 else "minimum-user-limit-percent"
-            now = limits.setting(key)
-            if key == "minimum-user-limit-percent" and now is not None and now >= 100:
-                # Such a limit is all that the queue has and one container more (``UsersManager.computeUserLimit``); the
-                # RM shows it as it was before the queue's last container.
-                continue
-            mend = f"Raise it{'' if now is None else f' from {_few(now)}'}"
-            if key == "user-limit-factor":
-                mend += " (-1: no limit, since Hadoop 3.4)"
-            words = f"{user.name} holds {has:,} {unit} there, and gets no more above {most:,} {unit}"
-            yield Hold("user-limit", path, f"{PREFIX}{path}.{key}", words, mend, has=has, limit=most, unit=unit)
-            break
+        factor = limits.setting("user-limit-factor")
+        key = "user-limit-factor" if factor is not None and factor >= 0 else "minimum-user-limit-percent"
+        now = limits.setting(key)
+        if key == "minimum-user-limit-percent" and now is not None and now >= 100:
+            # Such a limit is all that the queue has and one container more (``UsersManager.computeUserLimit``); the
+            # RM shows it as it was before the queue's last container.
+            continue
+        mend = f"Raise it{'' if now is None else f' from {_few(now)}'}"
+        if key == "user-limit-factor":
+            mend += " (-1: no limit, since Hadoop 3.4)"
+        words = f"{user.name} holds {has:,} {unit} there, and gets no more above {most:,} {unit}"
+        name = f"{PREFIX}{limits.path}.{key}"
+        return Hold("user-limit", limits.path, name, words, mend, has=has, limit=most, unit=unit)
+    return None
 
 
 def _few(value: float) -> str:

@@ -20,7 +20,10 @@ _TOLD_APART = 1.05
 
 @dataclass(frozen=True, slots=True)
 class UserUse:
-    """One user's usage in a leaf of a Capacity Scheduler, and the user's limits there."""
+    """One user's usage in a leaf of a Capacity Scheduler, and the user's limits there.
+
+    ``active``: whether some running application of the user has asked for more (``isActive``).
+    """
 
     name: str
     used: Resource
@@ -28,6 +31,7 @@ class UserUse:
     am_used: Resource
     am_limit: Resource
     waiting_apps: int
+    active: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +201,7 @@ def _users(fields: Fields) -> Iterator[UserUse]:
             am_used=_resource(user, "AMResourceUsed"),
             am_limit=own if own != ZERO else queue_limit,
             waiting_apps=user.count("numPendingApplications", 0),
+            active=user.flag("isActive", True),
         )
 
 

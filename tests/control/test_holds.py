@@ -325,6 +325,64 @@ def test_what_a_queue_at_its_maximum_asks_for_is_read() -> None:
     assert hold.what.endswith("the next container asks for 512 MiB, 256 more than is left")
 
 
+@pytest.mark.parametrize(("pending", "blocked"), [(1, True), (4, False)])
+def test_a_limit_of_waiting_applications_does_not_hold_what_running_ones_ask_for(pending: int, blocked: bool) -> None:
+    facts = facts_of("fair")
+    queues = dict(facts.status.queues)
+    used = queues["root.runs"].used
+    queues["root.runs"] = replace(
+        queues["root.runs"],
+        containers_pending=pending,
+        demand=Resource(used.memory_mb + 512 * pending, used.vcores + pending),
+    )
+    view = view_of(replace(facts, status=replace(facts.status, queues=queues)))
+    row = view.queues["root.runs"]
+    assert [hold.kind for hold in row.holds] == ["running-apps"]
+    assert row.blocked is blocked
+    words = explain(view, "root.runs")
+    assert any("Without that it would be" in line for line in words) is blocked
+    assert any(line.startswith("A part of what it waits for is held. Held by maxRunningApps") for line in words) is (
+        not blocked
+    )
+    assert any(line.startswith("No limit holds the rest. The cluster is full") for line in words) is (not blocked)
+    # Each container that ends anywhere may be its next one.
+    assert (expected_s(view, row) is None) is blocked
+
+
+@pytest.mark.parametrize(
+    ("others_mb", "active", "blocked"), [(1024, True, False), (2048, True, True), (1024, False, True)]
+)
+def test_one_users_limit_does_not_hold_the_others(others_mb: int, active: bool, blocked: bool) -> None:
+    """A user who has no further requests (``isActive``) is not looked at."""
+    facts = facts_of("capacity")
+    limits, queues = dict(facts.limits.queues), dict(facts.status.queues)
+    [anna] = limits["root.factor"].users
+    anna = replace(anna, used=Resource(1536, 3), limit=Resource(1024, 1))
+    other = replace(anna, name="bob", used=Resource(others_mb, 2), active=active)
+    limits["root.factor"] = replace(limits["root.factor"], users=(anna, other))
+    queues["root.factor"] = replace(
+        queues["root.factor"],
+        used=Resource(1536 + others_mb, 5),
+        demand=Resource(8192, 16),
+        containers_pending=10,
+        maximum=Resource(8192, 16),
+    )
+    app = replace(facts.apps[0], queue="root.factor", state="RUNNING", allocated=Resource(512, 1), diagnostics="")
+    facts = replace(
+        facts,
+        status=replace(facts.status, queues=queues),
+        limits=replace(facts.limits, queues=limits),
+        apps=[replace(app, user="anna"), replace(app, user="bob")],
+    )
+    view = view_of(facts)
+    row = view.queues["root.factor"]
+    assert {hold.kind for hold in row.holds} == {"user-limit"}
+    assert row.blocked is blocked
+    words = " ".join(explain(view, "root.factor"))
+    assert ("Its turn comes when" in words) is blocked
+    assert ("No limit holds the rest" in words) is (not blocked)
+
+
 def test_a_stopped_queue_is_told() -> None:
     facts = facts_of("capacity")
     limits = dict(facts.limits.queues)
