@@ -62,7 +62,10 @@ class JobTable:
         self._ended.clear()
 
     def columns(self, world: W) -> dict[str, Any]:
-        """Return the columns of the table by name; unfinished jobs have their values so far."""
+        """Return the columns of the table by name; unfinished jobs have their values so far.
+
+        Their resources include what their running containers have used, as an RM counts them.
+        """
         n = len(self.ids)
         times = {name: np.full(n, math.nan) for name in ("submitted_s", "started_s", "finished_s", "task_s")}
         sums = {name: np.zeros(n) for name in ("memory_mb_s", "vcore_s")}
@@ -85,7 +88,13 @@ class JobTable:
 
         ended = np.concatenate(self._ended) if self._ended else np.zeros(0, ENDED)
         fill(ended["row"], ended, ended["finished_ms"] / 1000.0)
-        live = world.jobs[world.jobs["state"] > 0]
+        slots = np.flatnonzero(world.jobs["state"] > 0)
+        live, runs = world.jobs[slots], world.runs[world.runs["live"] == 1]
+        held_ms = int(world.g["now"][0]) - runs["granted_ms"]
+        for key, amount in (("mb_ms", "mb"), ("vc_ms", "vc")):
+            running = np.zeros(len(world.jobs), np.int64)
+            np.add.at(running, runs["job"], held_ms * runs[amount])
+            live[key] += running[slots]
         fill(live["row"], live, math.nan)
         return {
             "id": self.ids,

@@ -175,7 +175,7 @@ def test_a_spark_driver_waits_for_its_executors(cases: Any, least: int, wait_s: 
 def test_integrals_equal_those_of_the_task_log(cases: Any) -> None:
     result = simulate(cases.mixed())
     samples = result.samples
-    for queue in ("root.a", "root.b", "root.c"):  # in root.d a service still runs
+    for queue in ("root.a", "root.b", "root.c", "root.d"):  # in root.d a service still runs
         column = samples.queues.index(queue)
         mine = [i for i, name in enumerate(result.jobs["queue"]) if name == queue]
         assert samples.accumulated[-1, column] == pytest.approx(result.jobs["memory_mb_s"][mine].sum(), rel=1e-12)
