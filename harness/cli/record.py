@@ -191,17 +191,26 @@ def say(text: str) -> None:
 
 
 def _follow(going: Following, for_s: float | None, as_json: bool) -> None:
-    """Record for ``for_s`` seconds (None: until stopped), then print the number of applications."""
+    """Record for ``for_s`` seconds (None: until stopped), then print the number of applications.
+
+    Ctrl-C and SIGTERM are how a recording usually ends, so they print it, too.
+    """
     from harness.traces.following import follow
 
     recording = going.recording
     say(f"{recording.path}: {recording.jobs} applications so far, a look every {going.every_s:g} s")
-    follow(going, for_s=for_s)
-    running = len(recording.follower.running)
+    stopped = False
+    try:
+        follow(going, for_s=for_s)
+    except KeyboardInterrupt:
+        stopped = True
+    running = len(recording.follower.running) + len(recording.waiting)
     if as_json:
         print_json({"trace": str(recording.path), "jobs": recording.jobs, "running": running})
     else:
-        say(f"{recording.path}: {recording.jobs} applications, {running} more are running")
+        say(f"{recording.path}: {recording.jobs} applications, {running} more run or have just ended")
+    if stopped:
+        raise KeyboardInterrupt
 
 
 def _of_controller(rm: str, options: HttpOptions, client: RmClient) -> dict[str, float] | None:

@@ -16,7 +16,7 @@ from harness.predict.plan import Planned, document_of, plan
 from harness.predict.plan_files import check_files
 from harness.predict.plan_sides import sides_of, submission
 from harness.sim.scheduler_file import Place
-from harness.traces.accounting import account_of
+from harness.traces.accounting import Shape, account_of
 
 
 class FilesRefused(InputError):
@@ -93,7 +93,8 @@ def answer(
                 found, Path(folder), before, there, nodes=nodes, added=added, place=place, drop=drop, groups=groups
             )
             done = plan(found, sides, phases=phases, processes=processes)
-    cases = judged(read_rules, done.queues, done.reproduction_error, done.added)
+    known = Shape.of(found.jobs).known
+    cases = judged(read_rules, done.queues, done.reproduction_error, done.added, known)
     document = {
         "trace": str(trace),
         **account_of(found.header, found.jobs),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from harness.base.errors import CallError, InputError
-from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band
+from harness.predict.verdict import LEAST_KNOWN, MOST_ERROR, NOTICEABLE, Band
 
 Word = Literal["sooner", "later", "same", "unsure", "less", "more", "refused", "never", "taken", "ended"]
 Judged = Literal["fine", "failed", "unsure", "not judged"]
@@ -411,6 +411,7 @@ def judged(
     queues: Sequence[QueueChange],
     error: float | None = None,
     added: QueueChange | None = None,
+    known: float = 1.0,
 ) -> list[Case]:
     """Apply every rule to its queues; ``*`` means all queues with applications.
 
@@ -424,6 +425,8 @@ def judged(
         The error of the replay before the change; None if the recording does not show it.
     added : QueueChange or None
         The additional application; None if there is none.
+    known : float
+        The fraction of the recorded work that is known task by task.
 
     Raises
     ------
@@ -438,6 +441,8 @@ def judged(
         unsure = (
             f"the replay before the change is {100 * error:.0f} % off the recording (at most {100 * MOST_ERROR:.0f} %)"
         )
+    elif known < LEAST_KNOWN:
+        unsure = f"of {100 * (1 - known):.0f} % of the work the tasks are not known"
     cases = []
     for rule in rules:
         where = f"--fail-if {rule.text[:80]}"

@@ -17,8 +17,8 @@ from harness.experiments.resolve import Variant
 from harness.predict.changes import ADDED, COUNTS, TIMES, Change, QueueChange
 from harness.predict.plan_sides import SUBMITTED, LoadedSide, Side, SideName, loaded_side
 from harness.predict.playing import BUDGET_S, PhaseRunner, in_phase
-from harness.predict.verdict import MOST_ERROR, NOTICEABLE, Band, Replayed, reproduction_error
-from harness.traces.accounting import account_lines
+from harness.predict.verdict import LEAST_KNOWN, MOST_ERROR, NOTICEABLE, Band, Replayed, reproduction_error
+from harness.traces.accounting import Shape, account_lines
 from harness.traces.recorded import Header, JobLine, Trace
 
 if TYPE_CHECKING:
@@ -438,6 +438,13 @@ def _notes(
     """Return what the answer does not cover and what it assumes."""
     notes = list(dict.fromkeys([*here.lines, *there.lines]))
     notes += account_lines(trace.header, trace.jobs)
+    known = Shape.of(trace.jobs).known
+    if known < LEAST_KNOWN:
+        notes.append(
+            f"unsure: of {100 * (1 - known):.0f} % of the work the tasks are not known (record it with --history for "
+            "MapReduce, --spark-history for Spark): an application known by sums keeps as many tasks as it had, so it "
+            "gains or loses less here than it would, and how long a queue is below its due may change the other way"
+        )
     if trace.header.scheduler is not None and trace.header.scheduler != here.file.scheduler:
         notes.append(
             f"the trace was recorded on the {trace.header.scheduler} scheduler, {here.file.path} is a file of the "
@@ -451,6 +458,7 @@ def _notes(
         notes.append(
             f"the replay of {here.file.path} is {100 * error:.0f} % off what really happened (at most "
             f"{100 * MOST_ERROR:.0f} % for a prediction to rely on): is it the configuration that was in force?"
+            + (" It may also be the assumed shape of what is known only by sums." if known < 1.0 else "")
         )
     notes += [f"{name}: {text}" for name, text in unfinished.items()]
     return notes

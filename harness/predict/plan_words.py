@@ -144,5 +144,6 @@ def how_sure(found: Planned) -> str:
     off = "cannot be held against the recording" if error is None else f"is {100 * error:.1f} % off the recording"
     return (
         f"How sure: the replay before the change {off} (mean completion by queue); changes below "
-        f"{100 * found.floor:.1f} % and below 1 s are called same. It holds for a load like the recorded one."
+        f"{100 * found.floor:.1f} % and below 1 s are called same. No recording says how long a queue was below its "
+        "due, so that is not held against it. The answer holds for a load like the recorded one."
     )

@@ -79,6 +79,14 @@ def test_a_limit_that_only_a_replay_as_far_off_as_before_goes_beyond_is_unsure()
     assert [rule.judge(one).verdict for one in (sure, off)] == ["fine", "unsure"]
 
 
+def test_no_gate_is_open_for_a_load_of_which_most_tasks_are_not_known() -> None:
+    rules = [Rule.read("completion(a) > +10%")]
+    change = [queue(completion=Change((100.0,), (101.0,)))]
+    assert [one.verdict for one in judged(rules, change, 0.0, known=0.6)] == ["fine"]
+    (case,) = judged(rules, change, 0.0, known=0.4)
+    assert (case.verdict, case.why) == ("not judged", "of 60 % of the work the tasks are not known")
+
+
 def test_what_the_replay_may_be_off_by_is_no_change() -> None:
     change = Change((100.0, 100.0), (110.0, 111.0))
     assert (change.word(0.03), change.word(0.15)) == ("later", "same")

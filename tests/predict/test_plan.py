@@ -120,6 +120,21 @@ def test_who_gets_more_is_sooner_and_the_other_later(
         assert own[queue]["wait_s"]["before"]["band"] == pytest.approx([min(waits), max(waits)])
 
 
+def test_a_load_that_is_known_by_its_sums_gives_no_sure_answer(
+    trace: Path, now: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, *lines = trace.read_text().splitlines()
+    jobs = [{**json.loads(line), "detail": "integrals"} for line in lines]
+    sums = written(tmp_path, "sums.jsonl", "\n".join([first, *map(json.dumps, jobs)]) + "\n")
+    words = (sums, "--before", now, "--phases", 1, "--nodes", "+1", "--fail-if", "completion(*) > +10%")
+    found = planned(capsys, *words, code=3)
+    assert any(note.startswith("unsure: of 100 % of the work the tasks are not known") for note in found["notes"])
+    assert {case["verdict"] for case in found["fail_if"]} == {"not judged"}
+    known = planned(capsys, trace, *words[1:])
+    assert not [note for note in known["notes"] if note.startswith("unsure")]
+    assert {case["verdict"] for case in known["fail_if"]} == {"fine"}
+
+
 def test_the_same_file_changes_nothing(trace: Path, now: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = planned(capsys, trace, "--before", now, "--after", now, "--phases", 2, "--fail-if", "wait(*) > +0%")
     for one in found["queues"]:

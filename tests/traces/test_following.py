@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from harness.base.errors import InputError
+from harness.cli.record import _follow
 from harness.model.jobs import Duration, JobSpec, NodeSpec, Stage
 from harness.model.resources import Resource
 from harness.sim.serve.live import LiveCluster
@@ -257,6 +258,25 @@ def test_what_was_recorded_in_pieces_is_what_ran(world: World, tmp_path: Path) -
     assert trace.notes == ()
     assert not [line for line in said if "not seen" in line]
     assert trace.header.queues["root.a"].weight == 3.0
+
+
+def test_a_recording_that_is_stopped_says_what_it_has(
+    world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "weeks.jsonl"
+
+    def stopped(going: Following, *, for_s: float | None) -> None:
+        follow(going, for_s=60.0, clock=lambda: world.now, sleep=world.sleep)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("harness.traces.following.follow", stopped)
+    with world.rm(jobs(12)), world.client() as client, Recording(path) as recording:
+        with pytest.raises(KeyboardInterrupt):
+            _follow(Following(client, recording), None, False)
+        ended, left = recording.jobs, len(recording.follower.running)
+    assert ended > 0
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said == f"{path}: {ended} applications, {left} more run or have just ended"
 
 
 def test_nodes_that_come_and_go_are_recorded_over_a_restart_of_the_recorder(world: World, tmp_path: Path) -> None:
