@@ -142,6 +142,7 @@ def _as_played(jobs: tuple[JobLine, ...], run: Path) -> list[JobLine]:
                     "started_s": ran.started_s,
                     "finished_s": None if math.isnan(ran.finished_s) else ran.finished_s,
                     "counted_mb_s": ran.memory_mb_s,
+                    "counted_until_s": None,
                 }
             )
         )

@@ -171,7 +171,7 @@ def submission(text: str, trace: Trace) -> JobLine:
 
     at_s = number("at_s", max(job.submit_s for job in trace.jobs), 0.0, _LATEST_S, whole=False)
     fresh = {"job": SUBMITTED, "name": SUBMITTED, "submit_s": at_s, "after_job": None, "think_s": 0.0}
-    fresh |= {"started_s": None, "finished_s": None, "counted_mb_s": None}
+    fresh |= {"started_s": None, "finished_s": None, "counted_mb_s": None, "counted_until_s": None}
     if "user" in given:
         fresh["user"] = given["user"]
     if "queue" in given:

@@ -84,6 +84,7 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
         }
     )
     played = simulated_jobs(folder)
+    until_s = _cut_at_s(folder)
     jobs: list[JobLine] = []
     for job in jobs_of(experiment, seed)[0]:
         ran = played.get(job.id)
@@ -100,9 +101,19 @@ def trace_of_run(folder: Path, into: Path) -> Trace:
                 started_s=_known(ran.started_s),
                 finished_s=_known(ran.finished_s),
                 counted_mb_s=round(ran.memory_mb_s, 3),
-            )
+            ).model_copy(update={"counted_until_s": until_s if math.isnan(ran.finished_s) else None})
         )
     return put_trace(into, header, jobs)
+
+
+def _cut_at_s(folder: Path) -> float | None:
+    """Return the time at which a run ended that was cut, seconds of virtual time; None: unknown, or it was not cut."""
+    file = folder / "summary.json"
+    summary = read_json(file) if file.exists() else {}
+    makespan_s = summary.get("makespan_s")
+    if summary.get("finished", True) or not isinstance(makespan_s, int | float) or not math.isfinite(makespan_s):
+        return None
+    return float(makespan_s)
 
 
 def _nodes_over_time(groups: Sequence[NodeGroupSpec]) -> tuple[list[NodeLine], list[NodeChangeLine]]:

@@ -98,7 +98,7 @@ def assumed_of(jobs: Sequence[JobLine]) -> list[str]:
     planned = [job for job in ran if job.counted_mb_s is None]
     whole = sum(job.executors is not None and job.executors.held_mb is None for job in planned)
     unended = [job for job in planned if job.finished_s is None]
-    running = sum(job.finished_s is None for job in counted)
+    running = sum(job.finished_s is None and job.counted_until_s is None for job in counted)
     found = []
     if waited:
         found.append(f"applications without a start and an end ({len(waited):,}) held nothing")
@@ -127,7 +127,8 @@ def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list
     Parameters
     ----------
     header, jobs
-        The trace. An application without an end is assumed to run until the last end of the others (`assumed_of`).
+        The trace. An application without an end that YARN counted runs until it was counted, if the trace says when.
+        Any other one is assumed to run until the last end of the others (`assumed_of`).
     by : {"day", "week", "month"}
         Calendar periods (UTC) if the trace says when it began; otherwise days, weeks of 7 days and months of 30 days
         from the beginning.
@@ -142,16 +143,19 @@ def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list
     InputError
         The trace does not say when its applications ran.
     """
-    end_s = last_end_s(jobs)
-    if end_s is None:
-        raise InputError("the trace does not say when its applications ran", hint="give one of `yarnfair record`")
     waited = _never_started(jobs)
+    counted_s = {job.job: until_s for job in jobs if (until_s := _counted_until_s(job)) is not None}
+    last_s = last_end_s(jobs)
+    if last_s is None and not counted_s.keys() - waited:
+        raise InputError("the trace does not say when its applications ran", hint="give one of `yarnfair record`")
+    end_s = max([*([] if last_s is None else [last_s]), *counted_s.values()])
+    last_s = end_s if last_s is None else last_s
     periods = list(_periods(header.zero_ms, end_s, by))
     spans = [
         (
             job,
             job.submit_s if job.started_s is None else job.started_s,
-            end_s if job.finished_s is None else job.finished_s,
+            counted_s.get(job.job, last_s) if job.finished_s is None else job.finished_s,
         )
         for job in jobs
         if job.job not in waited
@@ -165,6 +169,11 @@ def statement(header: Header, jobs: Sequence[JobLine], by: By = "month") -> list
             found.accounts[leaf].due = part * there
     _loans(_rates(spans, periods), periods, steps, leaf_parts)
     return periods
+
+
+def _counted_until_s(job: JobLine) -> float | None:
+    """Return up to when YARN counted an application without an end; None: it ended, or the trace does not say."""
+    return job.counted_until_s if job.finished_s is None and job.counted_mb_s is not None else None
 
 
 def owed_at_end(periods: Sequence[Period]) -> dict[str, float]:

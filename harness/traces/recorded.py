@@ -334,6 +334,9 @@ class JobLine(Line):
     counted_mb_s: float | None = Field(default=None, ge=0, le=2**60, allow_inf_nan=False)
     """MB-seconds of all its containers, each from its grant to its end, as YARN counted them (`memorySeconds`); for
     accounts, not replayed."""
+    counted_until_s: Seconds | None = None
+    """Up to when `counted_mb_s` of an application without an end was counted, seconds of the trace; for accounts, not
+    replayed."""
 
     @model_validator(mode="after")
     def _runnable(self) -> Self:

@@ -400,6 +400,8 @@ def _job_of(app: App, histories: Histories | None, zero_ms: int, settled: bool) 
         "finished_s": max(app.finished_ms - zero_ms, 0) / 1000.0 if app.finished_ms else None,
         "counted_mb_s": app.memory_seconds,
     }
+    if not app.finished_ms and app.elapsed_ms is not None:
+        common["counted_until_s"] = max(app.started_ms + app.elapsed_ms - zero_ms, 0) / 1000.0
     if app.final_status == _KILLED and app.finished_ms:
         common["lifetime_s"] = max(app.finished_ms - app.started_ms, 0) / 1000.0
     mapreduce = histories.mapreduce if histories is not None and app.type == MAPREDUCE else None

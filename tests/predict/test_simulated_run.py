@@ -121,3 +121,22 @@ policies: [fair]
     trace = any_trace(run_of(tmp_path / "out", "fair"), None, tmp_path / "trace.jsonl")
     assert isinstance(trace, Trace)
     assert len(trace.jobs) == 4
+
+
+def test_a_run_that_was_cut_is_charged_until_then(tmp_path: Path) -> None:
+    """A Spark application holds its executors until it ends, which is after the end of the run."""
+    spark = (
+        "{inline: {kind: sequence, am: {memory_mb: 1024}, submission: {think_s: 20}, rounds: 1, "
+        f"task: {TASK}, jobs: [{{name: s, executors: {{count: 3, demand: {{memory_mb: 1024, vcores: 1}}}}, "
+        "stages: [{name: t, tasks: 2000}]}]}}"
+    )
+    upto = EXPERIMENT.partition("workloads:\n")[0] + f"workloads:\n  a: {spark}\n"
+    (tmp_path / "cut.yaml").write_text(f"{upto}policies: [fair]\nlimits: {{duration_s: 300}}\n")
+    yarnfair("run", str(tmp_path / "cut.yaml"), "--out", str(tmp_path / "out"), "--no-report")
+    run = run_of(tmp_path / "out", "fair")
+    trace = any_trace(run, None, tmp_path / "trace.jsonl")
+    [job] = trace.jobs
+    queue = json.loads((run / "summary.json").read_text())["queues"]["root.a"]
+    assert job.counted_until_s == 300.0
+    assert job.counted_mb_s == pytest.approx(queue["resource_seconds"], abs=0.01)
+    assert job.counted_mb_s > 0.9 * 4 * 1024 * 300

@@ -152,6 +152,30 @@ def test_a_small_statement_has_digits_enough_on_its_page_and_in_what_is_paid_bac
     assert [float(cell) for cell in row.split()[1:5]] == pytest.approx([one / 1024 / 3600 for one in wanted], rel=0.01)
 
 
+@pytest.mark.parametrize("ended", [True, False])
+def test_an_application_that_still_runs_is_charged_until_it_was_recorded(ended: bool) -> None:
+    """It holds a quarter of the cluster more than its due, long after the last of the others has ended."""
+    more = {"finished_s": None, "counted_mb_s": 3072.0 * 10_000, "counted_until_s": 10_000.0}
+    streams = ran("root.prod", 0.0, 1.0, 1).model_copy(update=more)
+    jobs = [streams, ran("root.lab.x", 0.0, 100.0, 0)][: 2 if ended else 1]
+    (period,) = statement(header(), jobs, "day")
+    assert (period.from_s, period.until_s) == (0.0, 10_000.0)
+    account = period.accounts["root.prod"]
+    assert account.due == pytest.approx(2048 * 10_000)
+    assert account.had == pytest.approx(3072 * 10_000)
+    assert account.borrowed == pytest.approx(1024 * 10_000)
+    assert assumed_of(jobs) == []
+    days = statement(header(0), [streams.model_copy(update={"counted_until_s": 2 * DAY}), *jobs[1:]], "day")
+    assert [one.until_s for one in days] == [DAY, 2 * DAY]
+
+
+def test_a_record_says_until_when_a_running_application_was_counted() -> None:
+    now = Seen("application_1_0001", "u", "n", "root.prod", "YARN", 60_000, 61_000, 0, 9_000, 1024, 1, False)
+    assert job_of(now, None, 10_000).counted_until_s == 59.0
+    assert job_of(replace(now, finished_ms=69_000, final=True), None, 10_000).counted_until_s is None
+    assert job_of(replace(now, elapsed_ms=None), None, 10_000).counted_until_s is None
+
+
 def test_a_trace_without_times_has_no_statement() -> None:
     with pytest.raises(InputError, match="does not say when"):
         statement(header(), [job("a", "root.prod", 0.0, 1, 1.0)])
@@ -227,8 +251,8 @@ def test_what_yarn_counted_is_charged_to_the_megabyte_second() -> None:
     line = job_of(app, None, 0)
     (period,) = statement(header(), [line], "day")
     assert document_of([period])[0]["queues"]["root.prod"]["had_mb_s"] == 2973
-    # Still running: what was counted so far.
-    running = job_of(replace(app, final=False, finished_ms=0), None, 0)
+    # Still running: what was counted so far, in a trace that does not say until when.
+    running = job_of(replace(app, final=False, finished_ms=0), None, 0).model_copy(update={"counted_until_s": None})
     (period,) = statement(header(), [running, ran("root.lab.x", 0.0, 100.0, 0)], "day")
     assert period.accounts["root.prod"].had == pytest.approx(2973)
     assert assumed_of([running]) == [
