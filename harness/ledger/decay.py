@@ -88,18 +88,20 @@ class SlidingWindow:
         for age, amount in enumerate(held):
             self._parts[(self._at - age) % len(self._parts)] = amount
 
-    @classmethod
-    def total(cls, windows: Sequence[SlidingWindow], factor: float = 1.0) -> SlidingWindow:
-        """Return the sum of windows of one length, times a factor; the latest of their times is its time."""
-        latest = max(windows, key=lambda window: window._time_s)
-        found = cls.restored(latest.state())
-        parts = [0.0] * len(found._parts)
-        for window in windows:
-            moved = cls.restored(window.state())
-            moved.add(latest._time_s, 0.0)
-            parts = [have + factor * more for have, more in zip(parts, moved._parts, strict=True)]
-        found._parts, found._total = parts, math.fsum(parts)
-        return found
+    @property
+    def time_s(self) -> float:
+        """The latest time."""
+        return self._time_s
+
+    def parts(self) -> list[float]:
+        """Return the amounts of the parts, from the one that is leaving the window to the present one."""
+        return [self._parts[(self._at + 1 + k) % len(self._parts)] for k in range(len(self._parts))]
+
+    def set_parts(self, parts: Sequence[float]) -> None:
+        """Replace the amounts of the `parts`."""
+        for k, amount in enumerate(parts):
+            self._parts[(self._at + 1 + k) % len(self._parts)] = amount
+        self._total = math.fsum(parts)
 
     def state(self) -> list[Any]:
         """Return all that `restored` needs, as plain JSON values."""

@@ -28,7 +28,7 @@ window counts. A tumbling window is a round.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypedDict
 
@@ -37,6 +37,7 @@ import numpy.typing as npt
 
 from harness.base.sums import left_fold_sum
 from harness.ledger.decay import LN2, SlidingWindow, half_life_factor
+from harness.ledger.groups import Figures, Group, divided, groups, paths_above
 from harness.model.plan import LedgerSettings
 from harness.model.resources import Resource
 
@@ -86,58 +87,38 @@ class _Account:
     surplus: float = 0.0  # integral of g - min(d, S) since the round began, where dues are counted
     window: SlidingWindow | None = None
     late: bool = False  # joined an existing ledger, and has not been active yet
+    passed_on: bool = False  # of a removed leaf: what it had is also in its siblings' accounts
 
     def state(self) -> list[Any]:
         window = None if self.window is None else self.window.state()
-        return [self.counted, self.pseudo, self.arrived, self.assumed, self.plain, window, self.surplus, self.late]
+        figures = [self.counted, self.pseudo, self.arrived, self.assumed, self.plain, window, self.surplus, self.late]
+        return [*figures, self.passed_on]
+
+    def figures(self, time_s: float) -> Figures:
+        """Return the figures that are divided among leaves: pseudo resources, and usage or the window's parts."""
+        if self.window is None:
+            return np.array([self.pseudo, self.counted])
+        self.window.add(max(time_s, self.window.time_s), 0.0)
+        return np.array([self.pseudo, *self.window.parts()])
+
+    def take(self, figures: Figures) -> None:
+        """Set the account to divided `figures`."""
+        self.pseudo = float(figures[0])
+        if self.window is None:
+            self.counted = float(figures[1])
+        else:
+            self.window.set_parts(figures[1:].tolist())
+            self.counted = self.window.amount()
 
     @classmethod
     def restored(cls, state: Sequence[Any]) -> _Account:
-        # Older ledgers lack the surplus (added with dues) or the late flag.
-        known = [*state, *(0.0, False)[len(state) - 6 :]]
-        counted, pseudo, arrived, assumed, plain, window, surplus, late = known[:8]
+        # Older ledgers lack the surplus (added with dues) or the flags.
+        known = [*state, *(0.0, False, False)[len(state) - 6 :]]
+        counted, pseudo, arrived, assumed, plain, window, surplus, late, passed_on = known[:9]
         figures = (float(counted), float(pseudo), bool(arrived), float(assumed), float(plain), float(surplus))
         if not all(math.isfinite(figure) for figure in figures):
             raise ValueError("a figure of an account is not finite")
-        return cls(*figures, None if window is None else SlidingWindow.restored(window), bool(late))
-
-    def part(self, factor: float) -> _Account:
-        """Return a part of the account, for one of the leaves among which it is divided.
-
-        The plain integral stays out: it is that of the leaf itself.
-        """
-        return _Account(
-            self.counted * factor,
-            self.pseudo * factor,
-            self.arrived,
-            self.assumed * factor,
-            0.0,
-            self.surplus * factor,
-            None if self.window is None else SlidingWindow.total([self.window], factor),
-            self.late,
-        )
-
-    @classmethod
-    def together(cls, accounts: Sequence[_Account]) -> _Account:
-        """Return the sum of several accounts, without their plain integrals."""
-        windows = [account.window for account in accounts if account.window is not None]
-        return cls(
-            left_fold_sum(account.counted for account in accounts),
-            left_fold_sum(account.pseudo for account in accounts),
-            any(account.arrived for account in accounts),
-            left_fold_sum(account.assumed for account in accounts),
-            0.0,
-            left_fold_sum(account.surplus for account in accounts),
-            SlidingWindow.total(windows) if windows else None,
-            all(account.late for account in accounts),
-        )
-
-
-def _paths_above(path: str) -> Iterator[str]:
-    """Yield the paths of the queues above one, the nearest first."""
-    while "." in path:
-        path = path.rpartition(".")[0]
-        yield path
+        return cls(*figures, None if window is None else SlidingWindow.restored(window), bool(late), bool(passed_on))
 
 
 def _check_weights(weights: Mapping[str, float]) -> None:
@@ -200,15 +181,17 @@ class Ledger:
         #: `_all` and the three lists continue with the removed leaves.
         self.columns = self._all[:, : len(accounts)]
         self._arrived, self._late = [a.arrived for a in held], [a.late for a in held]
-        self._windows = [a.window for a in held]
+        self._windows, self._passed_on = [a.window for a in held], [a.passed_on for a in held]
 
     def _held(self) -> dict[str, _Account]:
         """Return leaf -> account, including the accounts of removed leaves."""
         leaves = (*self.leaves, *self._gone)
-        rows = zip(leaves, self._all.T.tolist(), self._arrived, self._windows, self._late, strict=True)
+        flags = zip(self._arrived, self._windows, self._late, self._passed_on, strict=True)
         return {
-            leaf: _Account(counted, pseudo, arrived, assumed, plain, surplus, window, late)
-            for leaf, (counted, pseudo, assumed, plain, surplus), arrived, window, late in rows
+            leaf: _Account(counted, pseudo, arrived, assumed, plain, surplus, window, late, passed_on)
+            for leaf, (counted, pseudo, assumed, plain, surplus), (arrived, window, late, passed_on) in zip(
+                leaves, self._all.T.tolist(), flags, strict=True
+            )
         }
 
     def _newcomer(self) -> _Account:
@@ -224,47 +207,83 @@ class Ledger:
         """Set the entitlements from the last observation on. New leaves start with 0; missing ones are removed.
 
         With ``remember`` set, leaves that reappear continue with their account, and a new leaf is owed nothing for the
-        time before it existed: at its first activity it gets the pseudo accumulated resources of eq. (5.16). A leaf
-        that becomes a parent passes its account to its children in the ratio of their weights, and a parent that
-        becomes a leaf takes theirs over: what a queue has had is its own, whatever children the scheduler creates.
+        time before it existed. A new leaf beside others below a parent gets a part of the parent's account, and that
+        of a removed leaf passes to its siblings, because what a parent has had is its own, whatever children the
+        scheduler creates (`harness.ledger.groups`). Any other new leaf gets, at its first activity, the pseudo
+        accumulated resources of eq. (5.16).
         """
         _check_weights(weights)
+        before = self._weights
         self._weights = dict(weights)
         self._weight_sum = left_fold_sum(self._weights.values())
         known = self._held()
         if self.remember:
-            self._pass_down(known)
-            self._pass_up(known)
+            self._regroup(known, before)
         here = {leaf: known.pop(leaf) if leaf in known else self._newcomer() for leaf in weights}
         self._hold(here, {leaf: known[leaf] for leaf in known if self.remember or leaf in self._gone})
 
-    def _pass_down(self, known: dict[str, _Account]) -> None:
-        """Divide the accounts of leaves that have become parents among their new children."""
-        below: dict[str, list[str]] = {}
-        for leaf in self._weights:
-            if leaf in known:
-                continue
-            above = next((path for path in _paths_above(leaf) if path in self._place), None)
-            if above is not None and above not in self._weights:
-                below.setdefault(above, []).append(leaf)
-        for parent, leaves in below.items():
-            account = known.pop(parent)
-            total = left_fold_sum(self._weights[leaf] for leaf in leaves)
-            for leaf in leaves:
-                known[leaf] = account.part(self._weights[leaf] / total)
+    def _regroup(self, known: dict[str, _Account], before: Mapping[str, float]) -> None:
+        """Divide the accounts of the parents whose leaves have changed anew (`harness.ledger.groups`).
 
-    def _pass_up(self, known: dict[str, _Account]) -> None:
-        """Give new leaves the accounts of the leaves that were below them and are not there any more."""
-        below: dict[str, list[str]] = {}
-        for leaf in known:
-            if leaf in self._weights:
-                continue
-            above = next((path for path in _paths_above(leaf) if path in self._weights), None)
-            if above is not None and above not in self._place:
-                below.setdefault(above, []).append(leaf)
-        for parent, leaves in below.items():
-            # An older account of its own is in those of its children.
-            known[parent] = _Account.together([known.pop(leaf) for leaf in leaves])
+        ``known``: leaf -> account, those of removed leaves included. ``before``: the entitlements so far.
+        """
+        weights = self._weights
+        if before.keys() == weights.keys():
+            return
+        above = {path for leaf in self.leaves for path in (leaf, *paths_above(leaf))}
+        for leaf in self._gone:
+            # Older versions kept the account of a removed leaf beside those of its siblings.
+            known[leaf].passed_on |= any(path in above for path in paths_above(leaf))
+        sources = [leaf for leaf, account in known.items() if not account.passed_on]
+        before = self._own_weights(before)
+        for group in groups(sources, weights):
+            self._divide(group, known, before)
+        for leaf in weights:
+            if leaf in known:
+                known[leaf].passed_on = False
+
+    def _growth(self, group: Group, before: Mapping[str, float]) -> float:
+        """Return the factor by which a parent's entitlement has changed because leaves were created or removed.
+
+        ``before``: the entitlements so far; empty if they say nothing about that (`_own_weights`).
+        """
+        was = left_fold_sum(before.get(leaf, 0.0) for leaf in group.before)
+        return left_fold_sum(self._weights[leaf] for leaf in group.members) / was if was > 0 else 1.0
+
+    def _own_weights(self, before: Mapping[str, float]) -> Mapping[str, float]:
+        """Return the entitlements so far if every created leaf has brought its own, otherwise nothing.
+
+        If leaves are entitled by their own weights, regardless of the tree, a parent is entitled to more with each
+        leaf, and its siblings' weights stay as they are. Otherwise, a created leaf's weight is a part of its parent's.
+        """
+        weights = self._weights
+        own = self.settings.shares == "leaves"
+        return before if own and all(before[leaf] == weights[leaf] for leaf in weights if leaf in before) else {}
+
+    def _divide(self, group: Group, known: dict[str, _Account], before: Mapping[str, float]) -> None:
+        """Give each present leaf of a group its part of the parent's account."""
+        weights, own, growth = self._weights, [known[leaf] for leaf in group.before], self._growth(group, before)
+        latest_s = max((a.window.time_s for a in own if a.window is not None), default=self.time_s)
+        figures = {leaf: known[leaf].figures(latest_s) for leaf in (*group.before, *group.members) if leaf in known}
+        total = np.sum([figures[leaf] for leaf in group.before], axis=0) * growth
+        found = divided(group, total, figures, weights, lambda parent: self._growth(parent, before))
+        surplus = left_fold_sum(account.surplus for account in own) * growth
+        whole = left_fold_sum(weights[leaf] for leaf in group.members)
+        for leaf in group.removed:
+            known[leaf].passed_on = True
+        for leaf in group.members:
+            if leaf not in known:
+                account = known[leaf] = self._new_account()
+                account.arrived, account.late = any(a.arrived for a in own), all(a.late for a in own)
+                account.surplus = surplus * (weights[leaf] / whole)
+        old = group.staying or [leaf for leaf in group.members if leaf in figures]
+        rest = surplus - left_fold_sum(known[leaf].surplus for leaf in group.members)
+        among = left_fold_sum(weights[leaf] for leaf in old)
+        for leaf in group.members:
+            account = known[leaf]
+            if leaf in old:
+                account.surplus += rest * (weights[leaf] / among)
+            account.take(found[leaf])
 
     def observe(
         self,

@@ -345,7 +345,8 @@ def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> 
 
     Entitlements in a Capacity Scheduler are fractions of the cluster. If the configuration names none of a parent's
     children, the children share the parent's entitlement in the ratio of their capacities. A created queue with
-    configured siblings has the same ratio of entitlement to capacity as these.
+    configured siblings has the same ratio of entitlement to capacity as these, and all of them together have what the
+    configured ones have without it: a created queue does not raise its parent's entitlement.
     """
     if status.type != CAPACITY:
         return dict(entitlements)
@@ -364,6 +365,9 @@ def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> 
         named = [path for path in own if path in entitlements and own[path] > 0]
         part = sum(entitlements[path] for path in named) if named else found.get(parent, 1.0)
         whole = sum(own[path] for path in named) if named else sum(own.values())
-        for queue in created:
-            found[queue.path] = min(max(part * own[queue.path] / whole, WEIGHT_MIN), WEIGHT_MAX)
+        shares = {path: entitlements[path] for path in named}
+        shares |= {queue.path: part * own[queue.path] / whole for queue in created}
+        # Without configured siblings, this sum is the part itself.
+        scale = part / sum(shares.values())
+        found |= {path: min(max(share * scale, WEIGHT_MIN), WEIGHT_MAX) for path, share in shares.items()}
     return found

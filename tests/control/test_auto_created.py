@@ -108,10 +108,12 @@ def test_children_that_were_made_share_what_their_parent_has() -> None:
     rm.created = dict.fromkeys(rm.created, 0.0)
     found = with_created({"root": 100.0, **BASE}, rm.shown())
     assert (found["root.research.ann"], found["root.research.bob"]) == (7.5, 7.5)
-    # Beside siblings that the configuration names, as much as these have for theirs.
+    # Beside siblings that the configuration names, as much as these have for theirs; together what the parent has.
     named = {"root": 100.0, **BASE, "root.research.ann": 15.0}
     rm.created = {"root.research.ann": 10.0, "root.research.bob": 5.0}
-    assert with_created(named, rm.shown())["root.research.bob"] == pytest.approx(7.5)
+    found = with_created(named, rm.shown())
+    assert (found["root.research.ann"], found["root.research.bob"]) == pytest.approx((10.0, 5.0))
+    assert found["root.research"] == 15.0
 
 
 def test_the_controller_and_a_recording_count_them(tmp_path: Path) -> None:
@@ -199,6 +201,34 @@ def test_an_idle_parent_keeps_what_it_is_owed_when_its_children_are_created(tmp_
             controller.tick()
     after = document(from_ledger(tmp_path / "ledger.db", rm.now_s), "root.research")["deficit"]
     assert 0 < before <= after < 1.2 * before
+
+
+def test_further_children_and_expired_ones_leave_what_their_parent_is_owed(tmp_path: Path) -> None:
+    """Each further child began as the busiest leaf of all; an expired one's account was nobody's."""
+    rm = AutoCreating()
+    rm.submit("x", "root.a").pending = 3
+    rm.created = {"root.research.ann": 30.0}
+    rm.submit("y", "root.research.ann")
+    owed: list[float] = []
+    with controlled(rm, tmp_path, mode="shadow", accept=frozenset({"user-limit-factor"})) as controller:
+
+        def look() -> None:
+            controller.tick()
+            owed.append(document(from_ledger(tmp_path / "ledger.db", rm.now_s), "root.research")["deficit"])
+
+        for _ in range(20):
+            controller.tick()
+            rm.start("x")
+            rm.now_s += 5.0
+        look()
+        rm.created |= {"root.research.bob": 30.0, "root.research.cy": 30.0}
+        rm.submit("z", "root.research.bob").pending = 3
+        look()
+        rm.created = {"root.research.bob": 30.0}
+        look()
+    # Without time in between, not a MiB s.
+    assert owed[0] > 0
+    assert owed == pytest.approx([owed[0]] * 3, rel=1e-9)
 
 
 def test_a_parent_with_children_is_no_leaf() -> None:
