@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from harness.control.clocks import CLOCK_TOLERANCE_S
 from harness.control.reports import TickReport
+from harness.ledger.groups import paths_above
 from tests.control.soak import edits
 from tests.control.soak.capacities import UNITS
 from tests.control.soak.process import Process
@@ -31,10 +32,9 @@ _LATE = "older than the last look"
 _WARNING = re.compile(r" (?:warning ([\w-]+): (.*)|info ([\w-]+): (?:mended|no longer its affair: [^\n]*))\n")
 
 
-def _above(path: str) -> set[str]:
-    """Return the paths of the queues above one."""
-    names = path.split(".")
-    return {".".join(names[:count]) for count in range(1, len(names))}
+def _top(path: str) -> str:
+    """Return the queue below the root at or above a path."""
+    return ".".join(path.split(".")[:2])
 
 
 class Checks:
@@ -56,8 +56,10 @@ class Checks:
         self._counted: dict[tuple[str, str], float] = {}
         self._counted_s: dict[tuple[str, str], float] = {}
         self._known: dict[str, set[str]] = {}
+        #: By process: what each leaf had used at the last report.
+        self._plain: dict[str, dict[str, float]] = {}
         self._active: dict[str, set[str]] = {}
-        #: By process: the leaves of the last report, and those that had their account from their parent.
+        #: By process: the leaves of the last report, and those whose account is a part of their parent's.
         self._heirs: dict[str, tuple[set[str], set[str]]] = {}
         self._wrong: dict[str, tuple[float, int]] = {}
         self._said: dict[str, dict[str, dict[str, float]]] = {}
@@ -403,10 +405,8 @@ class Checks:
         if ledger is None or snapshot is None:
             return
         counted, known = ledger.counted(), self._known.setdefault(process.name, set())
-        # The accounts of leaves that were below one that is there now are this one's.
-        for key in [key for key in self._counted if key[0] == process.name and key[1] not in counted]:
-            if any(above in counted for above in _above(key[1])):
-                del self._counted[key]
+        plain = dict(ledger.plain())
+        self._of_parents(process, counted, plain)
         # As of the last report: a tick that was killed after it may have let a newcomer begin already. A queue that was
         # away for a while was reported long ago.
         fades = {leaf: self._fade(process, leaf) for leaf in counted}
@@ -416,7 +416,7 @@ class Checks:
             if value < self._counted.get(key, 0.0) * fades[leaf] * (1 - 1e-9) - 1e-3:
                 raise Violated(f"{process.name}: {leaf} had counted {self._counted[key]:.2f}, now {value:.2f}")
         if ledger.settings.resource == "memory":
-            for leaf, value in ledger.plain().items():
+            for leaf, value in plain.items():
                 account = process.controller.accounts.queues.get(leaf)
                 if value > (0.0 if account is None else account.reported[0]) * (1 + 1e-9) + 1e-3:
                     raise Violated(f"{process.name}: {leaf} has counted {value:.0f}, more than it has used")
@@ -427,14 +427,40 @@ class Checks:
         before = self._active.setdefault(process.name, set())
         weights = {q.name: q.weight for q in snapshot.leaves()}
         others = [reported[leaf] * fades[leaf] / weights[leaf] for leaf in active & known & before if leaf in counted]
-        # A leaf that has become a parent passes its account on: its children are owed what it was owed.
+        # What is created below a parent that had leaves has a part of the parent's account.
         last, heirs = self._heirs.setdefault(process.name, (set(), set()))
-        heirs |= {leaf for leaf in counted.keys() - last if not (last - counted.keys()).isdisjoint(_above(leaf))}
+        parents = {path for leaf in last for path in (leaf, *paths_above(leaf))}
+        heirs |= {leaf for leaf in counted.keys() - last if not parents.isdisjoint({leaf, *paths_above(leaf)})}
         self._heirs[process.name] = (set(counted), heirs)
         for leaf in active - known - before - heirs:
             if others and counted.get(leaf, 0.0) / weights[leaf] < min(others) * 0.999:
                 raise Violated(f"{process.name}: {leaf} is new and owed for the time before it existed")
         before |= active
+
+    def _of_parents(self, process: Process, counted: Mapping[str, float], plain: Mapping[str, float]) -> None:
+        """Creations and removals below a parent change no parent's account; those of its leaves may pass to others."""
+        # Leaves that the Fair Scheduler creates have a weight of their own each, so that their parent has more.
+        sums = bool(self.world.plan.capacity)
+        used_before = self._plain.get(process.name, {})
+        self._plain[process.name] = dict(plain)
+        last = {leaf: value for (name, leaf), value in self._counted.items() if name == process.name}
+        tops = {_top(leaf) for leaf in counted}
+        for top in sorted(tops):
+            before = {leaf: value for leaf, value in last.items() if _top(leaf) == top}
+            now = {leaf: value for leaf, value in counted.items() if _top(leaf) == top}
+            if before.keys() == now.keys() or not before:
+                continue
+            had, has = sum(before.values()), sum(now.values())
+            used = sum(max(plain[leaf] - used_before.get(leaf, plain[leaf]), 0.0) for leaf in now)
+            used += sum(plain[leaf] for leaf in now if leaf not in used_before)
+            least = had * min(self._fade(process, leaf) for leaf in before)
+            if sums and not least * (1 - 1e-9) - 1e-3 <= has <= (had + used) * (1 + 1e-9) + 1e-3:
+                raise Violated(
+                    f"{process.name}: {top} had counted {had:.2f} with {sorted(before)}, used {used:.2f}, "
+                    f"and has {has:.2f} with {sorted(now)}"
+                )
+            for leaf in before:
+                del self._counted[process.name, leaf]
 
     def _fade(self, process: Process, leaf: str) -> float:
         """What part of what a leaf had counted is left since its last report at least: memory fades with time that has
