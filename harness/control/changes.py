@@ -112,6 +112,14 @@ def debt_words(debt: float, whole: float, unit: str) -> str:
     return f"{'owed' if debt > 0 else 'has had too much by'} {amount(abs(debt), unit)}"
 
 
+def is_below(queue: str, above: Collection[str]) -> bool:
+    """Return whether a queue is below one of the queues ``above``."""
+    at = queue.rpartition(".")[0]
+    while at and at not in above:
+        at = at.rpartition(".")[0]
+    return bool(at)
+
+
 def _upwards(leaf: str) -> Iterable[str]:
     at = leaf
     while at:

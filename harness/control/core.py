@@ -33,7 +33,7 @@ from harness.control.events import (
     Write,
 )
 from harness.control.killed import KilledWork
-from harness.control.preemption import HeldBack, held_back, within_use
+from harness.control.preemption import HeldBack, held_back, held_parents, within_use
 from harness.control.threshold import keep_small_changes
 from harness.ledger import Ledger, Usage
 from harness.ledger.ledger import LedgerState
@@ -120,6 +120,8 @@ class ControlCore:
         #: The leaves with unmet demand that got less than the policy planned at the last decision, because a larger
         #: weight could have triggered preemption.
         self.held: Mapping[str, HeldBack] = {}
+        #: The parents of such leaves that got less than planned, too -> their shares in the plan.
+        self.held_above: Mapping[str, float] = {}
         #: The entitlements at the time `written` was decided; only filled if there is a write threshold.
         self._entitled: Mapping[str, float] = {}
         #: Since when an Observe has not been answered (None: none outstanding).
@@ -265,7 +267,7 @@ class ControlCore:
             # With preemption, an unchanged plan is bounded again, because the bounds depend on present usage.
             unchanged = wanted == before and self.preemption is None
             if self.preemption is None:
-                self.held = {}
+                self.held, self.held_above = {}, {}
             if unchanged or now - self.last_write_s < self.write_gap_s:
                 return alarms
             sound, problem = _sound(wanted, snapshot)
@@ -283,6 +285,7 @@ class ControlCore:
                         sound, weights=within_use(planned, snapshot, self.preemption, self.max_ratio, spare)
                     )
                     self.held = held_back(planned, sound.weights, snapshot, self.preemption)
+                    self.held_above = held_parents(planned, sound.weights, snapshot, self.held)
             if self.write_threshold > 0 and not problem:
                 sound = self._without_small_changes(sound, before, snapshot)
         except Exception as error:
@@ -331,8 +334,8 @@ class ControlCore:
         lost = self.killed.lost_mb_s(now_s) if self.preemption is not None else None
         kills = f"no more than {amount(budget, 'memory')} an hour" if budget > 0 else "hardly anything"
         held = {
-            name: f"held back, so that preemption kills {kills} (else {percent(one.planned)} of the cluster)"
-            for name, one in self.held.items()
+            name: f"held back, so that preemption kills {kills} (else {percent(part)} of the cluster)"
+            for name, part in {**self.held_above, **{name: one.planned for name, one in self.held.items()}}.items()
             if name in changed
         }
         record = Record(now_s, wanted, changed, counted, reasons, newcomers, held, lost)

@@ -150,8 +150,9 @@ def _accounts(view: View, row: QueueRow) -> str | None:
 
 
 def _weight(view: View, row: QueueRow) -> list[str]:
+    beside = "the controller does not steer it: the scheduler has created it, with the capacity of its template"
     if row.weight is None:
-        return []
+        return [f"{beside[0].upper()}{beside[1:]}."] if row.created and view.policy and not view.given_back else []
     siblings = [other for other in view.queues.values() if other.parent == row.parent and other.weight is not None]
     total = sum(other.weight or 0.0 for other in siblings)
     name = "Capacity" if view.scheduler == CAPACITY else "Weight"
@@ -159,6 +160,8 @@ def _weight(view: View, row: QueueRow) -> list[str]:
     if not view.policy or view.given_back or not (view.gives_back or view.decisions or row.changed_s is not None):
         # No controller decides here: the policy is a stock policy.
         return [f"{text}."]
+    if row.created:
+        return [f"{text}; {beside}."]
     if row.changed_s is None:
         return [f"{text}; the controller has not changed it as far as its decisions go back."]
     when = moment(view, row.changed_s)

@@ -22,7 +22,7 @@ Facts: ProportionalCapacityPreemptionPolicy, PreemptableResourceCalculator of Ha
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from harness.base.sums import left_fold_sum
@@ -161,6 +161,25 @@ def held_back(
         above = _used(leaf, snapshot, rule) >= due[name] + _asked(leaf, snapshot, rule) - _NOISE
         found[name] = HeldBack(plan[name], have[name], due[name], above)
     return found
+
+
+def held_parents(
+    planned: Mapping[str, float], given: Mapping[str, float], snapshot: Snapshot, held: Collection[str]
+) -> dict[str, float]:
+    """Return the parents of leaves in ``held`` whose own share is clearly smaller than in the policy's plan.
+
+    The other parameters are those of `held_back`. Returns the parents' shares in the plan, as fractions of the cluster.
+    """
+    children = _children(snapshot)
+    plan, have = (_parts(weights, children) for weights in (planned, given))
+    above: dict[str, float] = {}
+    for leaf in held:
+        at = snapshot.queues[leaf].parent
+        while at is not None and at in planned:
+            if have[at] < _HELD_BACK * plan[at]:
+                above[at] = plan[at]
+            at = snapshot.queues[at].parent
+    return above
 
 
 def _children(snapshot: Snapshot) -> dict[str, list[QueueView]]:

@@ -16,7 +16,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 
 from harness.base.errors import InputError, without_secrets
 from harness.base.words import fitted
-from harness.control.changes import Change, Entitled, changes, percent
+from harness.control.changes import Change, Entitled, changes, is_below, percent
 from harness.control.events import Record
 from harness.control.reports import TickReport
 from harness.model.snapshot import Snapshot
@@ -81,7 +81,7 @@ class TickLog:
             moved = [queue for queue in record.changed if queue in weights]
             before = self._weights or report.before
             every = changes_of(record, report.snapshot, before, self.policy, creating=report.creating)
-            moved = [queue for queue in moved if not _is_below(queue, report.creating)]
+            moved = [queue for queue in moved if not is_below(queue, report.creating)]
             # Queues whose values were not written have not changed, even if the decision contains them.
             kept = set(weights).difference(report.written) if report.written else set()
             every = [change for change in every if change.queue not in kept]
@@ -163,14 +163,7 @@ def changes_of(
     queues = {queue.name: Entitled.of(queue) for queue in seen}
     after = record.attributes.weights
     found = changes(before, after, record.counted, queues, record.reasons, policy, record.newcomers, record.held)
-    return [change for change in found if not _is_below(change.queue, creating)]
-
-
-def _is_below(queue: str, above: frozenset[str]) -> bool:
-    at = queue.rpartition(".")[0]
-    while at and at not in above:
-        at = at.rpartition(".")[0]
-    return bool(at)
+    return [change for change in found if not is_below(change.queue, creating)]
 
 
 class Metrics:

@@ -71,6 +71,8 @@ class QueueRow:
     allocated_vcores: int = 0
     #: Whether the queue has not been active since its account was opened, so that nothing is owed to it yet.
     newcomer: bool = False
+    #: Whether the RM has created it below a queue that does so, where the controller writes nothing.
+    created: bool = False
     #: The limits that block the queue or a part of what it waits for, if the RM's limits were requested; and whether
     #: they block all of it.
     holds: tuple[Hold, ...] = ()
@@ -211,7 +213,9 @@ def with_changes(view: View, decisions: Iterable[Mapping[str, Any]]) -> View:
             open_.discard(path)
         if not open_:
             break
-    return replace(view, queues=rows, decisions=tuple(made[-20:]))
+    # A decision that changed only queues that the scheduler creates, which nobody steers, has changed nothing.
+    shown = [decision for decision in made if decision.get("changed", True)]
+    return replace(view, queues=rows, decisions=tuple(shown[-20:]))
 
 
 def from_ledger(path: Path, now_s: float | None = None) -> View:
@@ -243,6 +247,7 @@ def from_ledger(path: Path, now_s: float | None = None) -> View:
                 of_parent=None if (part := q.get("of_parent")) is None else float(part),
                 accumulated=accounts.get(queue),
                 newcomer=queue in newcomers,
+                created=q.get("created") is True,
             )
             for queue, q in look["queues"].items()
         }

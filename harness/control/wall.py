@@ -724,7 +724,8 @@ class Controller(Tenure[ClientT]):
             documents["ledger"] = ledger.state()
             documents["consumed"] = {queue: list(used) for queue, used in self.core.consumed().items()}
         try:
-            self.store.commit(accounts=self.accounts, documents=documents, decision=decision_document(record))
+            decision = decision_document(record, self.actuator.creating)
+            self.store.commit(accounts=self.accounts, documents=documents, decision=decision)
         except StoreFull as error:
             self._alarm("ledger", error.line())
             return False
@@ -767,6 +768,7 @@ class Controller(Tenure[ClientT]):
             snapshot,
             self._weights_in_force(),
             self._tick.guaranteed,
+            self.actuator.creating,
             period_s=self.settings.period_s,
             began_s=ledger.start_s,
             holds=self.holds,

@@ -183,6 +183,33 @@ def test_children_that_nobody_steers_are_in_no_line_of_the_log(tmp_path: Path) -
         assert "bob" not in line
 
 
+def test_a_decision_changes_no_child_that_nobody_steers(tmp_path: Path) -> None:
+    """``top`` showed that a created child's share was raised and lowered; nothing of it had been written."""
+    rm = AutoCreating()
+    rm.submit("x", "root.a").pending = 3
+    rm.created = {"root.research.ann": 30.0, "root.research.bob": 30.0}
+    rm.submit("y", "root.research.ann").pending = 3
+    with controlled(rm, tmp_path, mode="full", accept=frozenset({"user-limit-factor"})) as controller:
+        for _ in range(5):
+            controller.tick()
+            rm.start("x")
+            rm.now_s += 20.0
+    view = from_ledger(tmp_path / "ledger.db", rm.now_s)
+    assert view.queues["root.research"].changed_s is not None
+    assert view.queues["root.research.ann"].changed_s is None
+    assert all(decision["changed"] for decision in view.decisions)
+    assert not [queue for decision in view.decisions for queue in decision["changed"] if "ann" in queue]
+    said = explain(view, "root.research.ann")
+    assert said[-1] == (
+        "The controller does not steer it: the scheduler has created it, with the capacity of its template."
+    )
+    # The ResourceManager shows its capacity, which is no share that the controller has planned.
+    live = from_rm(rm.now_s, "rm", rm.shown(), comparable_settings(rm.shown()), [], view)
+    assert explain(live, "root.research.ann")[2].startswith(
+        "Capacity 30, 50.0 % of its siblings' sum; the controller does not steer it: "
+    )
+
+
 def test_an_idle_parent_keeps_what_it_is_owed_when_its_children_are_created(tmp_path: Path) -> None:
     """Beside one busy queue it "had had too much" from the moment of its first application, and lost capacity."""
     rm = AutoCreating()

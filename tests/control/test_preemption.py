@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from harness.control.bound import bounded
 from harness.control.core import ControlCore
 from harness.control.events import Actuated, Observed, RaiseAlarm, Write
-from harness.control.preemption import within_use
+from harness.control.preemption import held_back, held_parents, within_use
 from harness.control.wall import Controller
 from harness.ledger import Usage
 from harness.model.plan import Plan
@@ -167,6 +167,17 @@ def test_below_a_parent_the_bounds_are_parts_of_the_cluster() -> None:
     assert parts({name: found[name] for name in ("root.g", "root.h")}) == {"g": 45.9, "h": 54.1}
     # Of the 45.9 a keeps 27 / 1.09.
     assert parts({name: found[name] for name in ("root.g.a", "root.g.b")}) == {"g.a": 54.0, "g.b": 46.0}
+
+
+def test_a_parent_is_held_back_with_the_leaf_that_waits_in_it() -> None:
+    """Its children may be the scheduler's, which no decision names: then only it can say why it got less."""
+    seen = cluster(("a", 50.0, 95, True), ("p.x", 25.0, 3, True), ("p.y", 25.0, 2, False))
+    planned = {"root.a": 10.0, "root.p": 90.0, "root.p.x": 80.0, "root.p.y": 20.0}
+    given = {"root.a": 95.0, "root.p": 5.0, "root.p.x": 50.0, "root.p.y": 50.0}
+    held = held_back(planned, given, seen, NOTHING)
+    assert held.keys() == {"root.p.x"}
+    assert held_parents(planned, given, seen, held) == {"root.p": 0.9}
+    assert held_parents(planned, planned, seen, held) == {}
 
 
 def test_siblings_that_a_plan_omits_one_of_keep_their_weights() -> None:
