@@ -25,7 +25,8 @@ def examine_access(rest_address: str, access: Mapping[str, Any]) -> Iterator[Fin
 
     ``access``: arguments of HttpOptions. A missing ability is a note: the RM is healthy, and there are other ways.
     """
-    options: HttpOptions = replace(QUICK, **access)
+    # A ResourceManager may close one connection under load; those before it have shown that it answers.
+    options: HttpOptions = replace(QUICK, attempts=2, **access)
     try:
         rm = find_rm(rest_address, options)
         client = RmClient([rm], options, rpc_timeout_s=_TIMEOUT_S)

@@ -173,8 +173,12 @@ class Feature:
             name = _OF_QUEUE.sub(r"\g<1>QUEUE\g<2>", name)
             # Other errors in the cluster's own configuration are not about this feature.
             with contextlib.suppress(InputError):
-                if cluster.values and (here := self._uncovered(cluster)):
-                    own, name = here, here[0].name
+                if cluster.values:
+                    here = self._uncovered(cluster)
+                    if self.played_without and cluster.whole and not here:
+                        # It is on by Hadoop's default, which a scheduler's file does not tell the simulator.
+                        return None
+                    own, name = here or own, here[0].name if here else name
         more = f" and {len(own) - 1} more" if own[1:] else ""
         return Cell("refused", f"a scheduler's file with {name}{more} ({own[0].what}; `--drop` leaves it out)")
 

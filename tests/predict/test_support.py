@@ -478,6 +478,19 @@ def test_a_parent_that_creates_queues_shows_without_the_file() -> None:
         assert "root.prod refuses every application" in refused[0]
 
 
+def test_what_is_on_by_default_stands_in_no_file_that_a_simulation_could_refuse() -> None:
+    """The table said that `whatif` refuses the file because of a property that the file did not have."""
+    on = next(feature for feature in FEATURES if feature.key == "asynchronous")
+    absent = replace(CAPACITY_BASE, hadoop=(3, 5))
+    assert on.has(absent)
+    for verb in ("whatif", "plan", "assess"):
+        cell = on.cell(verb, absent)
+        assert cell.word == "counted but not steered"
+        assert cell.why.endswith("played without asynchronous scheduling")
+    assert on.cell("whatif", on.example).word == "refused"
+    assert on.cell("enforce", absent).word == "refused"
+
+
 def test_the_table_fits_a_terminal() -> None:
     found = [Row(feature, {verb: feature.cell(verb) for verb in VERBS}) for feature in FEATURES]
     table = [line for line in lines(found) if ": " not in line]
