@@ -3,6 +3,7 @@
     python -m studies.walk -o docs/how-to/switch-it-on.md
     python -m studies.walk --scheduler capacity -o docs/how-to/switch-it-on-capacity.md
     python -m studies.walk --cluster as-is -o docs/how-to/switch-it-on-as-is.md
+    python -m studies.walk --cluster as-is --async -o docs/how-to/switch-it-on-as-is.md
 
 It starts a cluster of two nodes with a load that contends (queue a alone for a while, then b and c with more than there
 is room for), goes every step with the commands that the page shows, and writes the page with their real output. Only
@@ -319,11 +320,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m studies.walk", description=__doc__)
     parser.add_argument("--scheduler", choices=SCHEDULERS, default="fair")
     parser.add_argument("--cluster", choices=("small", "as-is"), default="small")
+    parser.add_argument("--async", dest="asynchronous", action="store_true", help="the last section of as-is alone")
     parser.add_argument("-o", "--out", type=Path, required=True)
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="walk-") as folder:
-        if given.cluster == "as-is":
+        if given.cluster == "as-is" and given.asynchronous:
+            cells = walk_as_is.walked_asynchronously(Path(folder))
+            page = walk_as_is.asynchronous_part(cells, given.out.read_text())
+        elif given.cluster == "as-is":
             page = walk_as_is.PAGE.format(**walk_as_is.walked(Path(folder)))
+            if given.out.is_file():
+                page = walk_as_is.with_former_part(page, given.out.read_text())
         else:
             scheduler = SCHEDULERS[given.scheduler]
             page = PAGE.format(**scheduler.words, **walked(Path(folder), scheduler))

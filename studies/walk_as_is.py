@@ -1,23 +1,30 @@
 """The walk on a Capacity Scheduler as administrators have it: twelve queues, percentages, preemption, a label.
 
     python -m studies.walk --cluster as-is -o docs/how-to/switch-it-on-as-is.md
+    python -m studies.walk --cluster as-is --async -o docs/how-to/switch-it-on-as-is.md
 
 Three levels of queues, one of them with queues that the scheduler creates (legacy `auto-create-child-queue`), the
 scheduler's preemption, and a node with the label `gpu`. It goes from `doctor` to the release with the commands that the
 page shows, and fails where the file does not come back byte for byte, or where a queue that waits has got nothing.
+
+With `--async`, the cluster has asynchronous scheduling, Hadoop 3.5's default, and what the commands print is the page's
+last section. The other sections stay as they are.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from harness.base.errors import YarnfairError
 from harness.clusters.local import LocalCluster
 from harness.clusters.state import ClusterSpec, StateFolder
+from harness.clusters.status import ClusterStatus
 from harness.model.resources import Resource
-from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX
 from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient, Submission
 from harness.yarn.rmclient import RmClient
@@ -49,6 +56,8 @@ LABEL = "gpu"
 USERS = ("alice", "bob")
 #: The queue that gets applications before all others do.
 FIRST = "root.adhoc.sql"
+#: The commands whose answers the page shows while the controller steers.
+SHOWN = (("top", "--once"), *(("explain", queue) for queue in ("adhoc.sql", "prod.etl.hourly", "research")))
 #: MiB of an application; two nodes have room for twenty-four.
 SIZE_MB = 512
 
@@ -222,20 +231,80 @@ def _label(client: RestClient, node: str) -> None:
     client.http.request("POST", f"{base}/replace-node-to-labels", body=mapped, repeatable=True, words=True)
 
 
-def walked(folder: Path) -> dict[str, object]:
-    """Carry out the walk and return the texts for the placeholders of `PAGE`, by name.
+#: What the heading of the section of `ASYNCHRONOUS_PART` is.
+HEADING = "## 5. With asynchronous scheduling"
+ASYNCHRONOUS_PART = (
+    HEADING
+    + """
 
-    Parameters
-    ----------
-    folder
-        Where the cluster and the controller keep their files.
+Since Hadoop 3.5 the Capacity Scheduler schedules asynchronously unless told otherwise. This is the same cluster with
+that default; the limits that the shadow found are mended from the beginning. (`python -m studies.walk --cluster as-is
+--async -o docs/how-to/switch-it-on-as-is.md` makes this section.) `doctor` names the trap:
 
-    Raises
-    ------
-    RuntimeError
-        If the file was not restored byte for byte, or a queue got no container.
-    """
-    (folder / FILE_NAME).write_text(configuration())
+```console
+$ yarnfair cluster doctor --rm http://rm:8088 --allocations /etc/hadoop/conf/capacity-scheduler.xml
+{async_doctor}
+```
+
+While it is not accepted, the controller writes nothing:
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
+{async_refused}
+```
+
+The administrator accepts it:
+
+```yaml
+{async_config}```
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
+{async_log}
+```
+
+```console
+$ yarnfair top --config enforce.yaml --once
+{async_top}
+```
+
+```console
+$ yarnfair explain adhoc.sql --rm http://rm:8088 --config enforce.yaml
+{async_first}
+$ yarnfair explain prod.etl.hourly --rm http://rm:8088 --config enforce.yaml
+{async_owed}
+$ yarnfair explain research --rm http://rm:8088 --config enforce.yaml
+{async_creating}
+```
+
+The controller was killed here, too (`kill -9`), and its capacities are given back:
+
+```console
+$ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --release
+{async_release}
+```
+
+The file is the administrator's again, byte for byte, and every queue that had applications had containers.
+"""
+)
+
+
+def with_former_part(page: str, former: str) -> str:
+    """Return a new page with the section on asynchronous scheduling that stands on the former one."""
+    _, heading, rest = former.partition(HEADING)
+    return f"{page.rstrip()}\n\n{heading}{rest}" if heading else page
+
+
+def asynchronous_part(cells: Mapping[str, object], page: str) -> str:
+    """Return a page with the section on asynchronous scheduling in place of its former one."""
+    before = page.partition(HEADING)[0].rstrip()
+    return f"{before}\n\n{ASYNCHRONOUS_PART.format(**cells)}"
+
+
+@contextmanager
+def _cluster(folder: Path, file: str, **properties: str) -> Iterator[tuple[Walk, _Load, ClusterStatus]]:
+    """Run the cluster with the administrator's file, and its load, which is not started yet."""
+    (folder / FILE_NAME).write_text(file)
     cluster = LocalCluster(StateFolder(folder / "state"))
     load: _Load | None = None
     try:
@@ -249,47 +318,115 @@ def walked(folder: Path) -> dict[str, object]:
             properties={
                 "yarn.node-labels.enabled": "true",
                 "yarn.node-labels.fs-store.root-dir": f"file://{folder}/labels",
+                **properties,
             },
         )
         status = cluster.up(spec, timeout_s=300)
-        file, address = Path(status.scheduler_folder) / FILE_NAME, status.address.rest
-        walk, load = Walk(folder, address, file, "capacity_file"), _Load(address)
-        client = load.client
-        _label(client, client.nodes()[0].id)
-        before = file.read_bytes()
-        cells: dict[str, object] = {"file": before.decode(), "hints": hints(), "hadoop": client.info().version}
+        address = status.address.rest
+        walk, load = Walk(folder, address, Path(status.scheduler_folder) / FILE_NAME, "capacity_file"), _Load(address)
+        _label(load.client, load.client.nodes()[0].id)
+        yield walk, load, status
+    finally:
+        if load is not None:
+            load.ended.set()
+            if load.is_alive():
+                load.join(timeout=30)
+        cluster.down()
+
+
+def _mended() -> str:
+    """Return the administrator's file with what mends its traps."""
+    return configuration().replace("</configuration>", f"{hints()}</configuration>")
+
+
+def _come(load: _Load, after_s: float) -> None:
+    """Let all other queues have applications, too, some seconds from now."""
+    threading.Timer(after_s, load.queues.extend, [[*(path for path in LEAVES if path != FIRST), *USERS]]).start()
+
+
+def _check_served(load: _Load) -> None:
+    """Raise RuntimeError if a queue that had applications got nothing."""
+    had = {app.queue for app in load.client.apps() if app.memory_seconds > 0}
+    starved = [path for path in LEAVES if path not in had and path.rpartition(".")[2] not in had]
+    if starved or load.submitted:
+        raise RuntimeError(f"nothing for {starved}, refused: {load.submitted[:3]}")
+
+
+def walked(folder: Path) -> dict[str, object]:
+    """Carry out the walk and return the texts for the placeholders of `PAGE`, by name.
+
+    Parameters
+    ----------
+    folder
+        Where the cluster and the controller keep their files.
+
+    Raises
+    ------
+    RuntimeError
+        If the file was not restored byte for byte, or a queue got no container.
+    """
+    with _cluster(folder, configuration()) as (walk, load, status):
+        file, before = walk.file, walk.file.read_bytes()
+        hadoop = load.client.info().version
+        cells: dict[str, object] = {"file": before.decode(), "hints": hints(), "hadoop": hadoop}
         load.start()
         cells["doctor"] = walk.doctor()
         cells["shadow_config"] = walk.configure(mode="shadow")
-        threading.Timer(40, load.queues.extend, [[*(path for path in LEAVES if path != FIRST), *USERS]]).start()
+        _come(load, 40)
         cells["shadow_log"], _ = walk.serve(80)
         if file.read_bytes() != before:
             raise RuntimeError("the shadow wrote")
-        file.write_text(configuration().replace("</configuration>", f"{hints()}</configuration>"))
+        file.write_text(_mended())
         with RmClient([status.address]) as rm:
             rm.refresh_queues()
         before = file.read_bytes()
         cells["bounded_config"] = walk.configure(mode="bounded", accept=["node-labels"])
         cells["dry_run"] = walk.rm("enforce", "--dry-run")
-        shown = [("top", "--once"), *(("explain", queue) for queue in ("adhoc.sql", "prod.etl.hourly", "research"))]
-        cells["bounded_log"], cells["bounded_top"] = walk.serve(100, meanwhile=shown[0])
+        cells["bounded_log"], cells["bounded_top"] = walk.serve(100, meanwhile=SHOWN[0])
         if file.read_bytes() != before:
             raise RuntimeError("a stop did not give the file back")
         said: list[str] = []
-        walk.serve(60, end=signal.SIGKILL, then=lambda: said.extend(walk.rm(*words) for words in shown[1:]))
+        walk.serve(60, end=signal.SIGKILL, then=lambda: said.extend(walk.rm(*words) for words in SHOWN[1:]))
         cells["explain_first"], cells["explain_owed"], cells["explain_creating"] = said
-        if file.read_bytes() == before:
-            raise RuntimeError("killed before it had written")
-        cells["release"] = walk.rm("enforce", "--release")
-        if file.read_bytes() != before:
-            raise RuntimeError("--release did not give the file back")
-        had = {app.queue for app in client.apps() if app.memory_seconds > 0}
-        starved = [path for path in LEAVES if path not in had and path.rpartition(".")[2] not in had]
-        if starved or load.submitted:
-            raise RuntimeError(f"nothing for {starved}, refused: {load.submitted[:3]}")
+        cells["release"] = _released(walk, before)
+        _check_served(load)
         return cells
-    finally:
-        if load is not None:
-            load.ended.set()
-            load.join(timeout=30)
-        cluster.down()
+
+
+def walked_asynchronously(folder: Path) -> dict[str, object]:
+    """Carry out the walk with asynchronous scheduling and return the texts for `ASYNCHRONOUS_PART`, by name.
+
+    Raises RuntimeError as `walked` does, and if the controller wrote before the administrator accepted the trap.
+    """
+    # Without our own setting, Hadoop's default holds.
+    with _cluster(folder, _mended(), **{ASYNCHRONOUS: ""}) as (walk, load, _):
+        before = walk.file.read_bytes()
+        load.start()
+        _come(load, 40)
+        cells: dict[str, object] = {"async_doctor": walk.doctor()}
+        walk.configure(mode="bounded", accept=["node-labels"])
+        cells["async_refused"], _ = walk.serve(60)
+        if walk.file.read_bytes() != before:
+            raise RuntimeError("the controller wrote before the trap was accepted")
+        cells["async_config"] = walk.configure(accept=["node-labels", "asynchronous"])
+        said: list[str] = []
+        cells["async_log"], cells["async_top"] = walk.serve(
+            120,
+            end=signal.SIGKILL,
+            meanwhile=SHOWN[0],
+            then=lambda: said.extend(walk.rm(*words) for words in SHOWN[1:]),
+        )
+        cells["async_first"], cells["async_owed"], cells["async_creating"] = said
+        cells["async_release"] = _released(walk, before)
+        _check_served(load)
+        return cells
+
+
+def _released(walk: Walk, before: bytes) -> str:
+    """Return what the release prints after the controller was killed. Raises RuntimeError as `walked` does."""
+    if walk.file.read_bytes() == before:
+        raise RuntimeError("killed before it had written")
+    said = walk.rm("enforce", "--release")
+    if walk.file.read_bytes() != before:
+        raise RuntimeError("--release did not give the file back")
+    return said

@@ -33,7 +33,8 @@ class ClusterSpec:
     `memory_mb` and `vcores` are what each node advertises (configuration only, whatever the machine has). `ports`: the
     RM's ports by name (http, client, admin); the others are chosen freely. `scheduler`: fair or capacity.
     `allocations`: the scheduler's file (allocation file, capacity-scheduler.xml) at the start. `properties` are added
-    to yarn-site.xml. `jars` are added to the RM's class path. `node_limit_mb`: what a node's daemon and containers may
+    to yarn-site.xml; an empty text removes a property that yarnfair would set there, so that Hadoop's default holds.
+    `jars` are added to the RM's class path. `node_limit_mb`: what a node's daemon and containers may
     use together, if the backend enforces a limit (None: the small amount that replayed load uses). `history`: a
     JobHistoryServer beside the RM (local). `hadoop`: the release (None: that of HADOOP_LIB, else the default).
     """

@@ -119,6 +119,16 @@ def test_preemption_is_switched_by_the_schedulers_own_property(preemption: bool)
 def test_scheduling_is_synchronous_unless_a_property_says_otherwise() -> None:
     name = "yarn.scheduler.capacity.schedule-asynchronously.enable"
     assert daemon_site.rm_properties(ClusterSpec(scheduler="capacity"), "/h")[name] == "false"
+    # An empty text leaves it to Hadoop, whose default has changed.
+    for text, shown in (("", None), ("true", "true")):
+        spec = ClusterSpec(scheduler="capacity", properties={name: text, "yarn.acl.enable": ""})
+        ports = dict.fromkeys(("http", "client", "admin", "scheduler", "tracker"), 1)
+        own = daemon_site.rm_properties(spec, "/h")
+        files = daemon_site.site_files(spec, own, rm="rm", ports=ports, home="/h", folder="/f", class_path="")
+        root = etree.fromstring(files["yarn-site.xml"].encode())
+        found = {item.findtext("name"): item.findtext("value") for item in root.iter("property")}
+        assert found.get(name) == shown
+        assert not found["yarn.acl.enable"], "it is none of ours"
 
 
 def java_of(number: int, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,11 @@ def pieces(template: str, words: dict[str, str]) -> list[str]:
     ("page", "template", "words"),
     [
         *((each.words["page"], walk.PAGE, dict(each.words)) for each in SCHEDULERS.values()),
-        ("docs/how-to/switch-it-on-as-is.md", walk_as_is.PAGE, {"hints": walk_as_is.hints()}),
+        (
+            "docs/how-to/switch-it-on-as-is.md",
+            f"{walk_as_is.PAGE}\n{walk_as_is.ASYNCHRONOUS_PART}",
+            {"hints": walk_as_is.hints()},
+        ),
     ],
 )
 def test_a_new_walk_keeps_what_stands_on_its_page(page: str, template: str, words: dict[str, str]) -> None:
@@ -35,3 +39,14 @@ def test_a_new_walk_keeps_what_stands_on_its_page(page: str, template: str, word
         _, found, rest = rest.partition(piece)
         assert found == piece, piece
     assert not rest.strip(), rest
+
+
+def test_each_part_of_the_page_as_is_can_be_made_again_alone() -> None:
+    page = (ROOT / "docs/how-to/switch-it-on-as-is.md").read_text()
+    first = page.partition(walk_as_is.HEADING)[0]
+    assert walk_as_is.with_former_part(first, page) == page
+    cells = dict.fromkeys(re.findall(r"\{(async_\w+)\}", walk_as_is.ASYNCHRONOUS_PART), "printed\n")
+    again = walk_as_is.asynchronous_part(cells, page)
+    assert again.startswith(first)
+    assert again.count(walk_as_is.HEADING) == 1
+    assert walk_as_is.asynchronous_part(cells, first) == again
