@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -14,7 +13,7 @@ import pytest
 from harness.base.errors import InputError
 from harness.cli import main
 from harness.experiments.kind import Ended
-from harness.experiments.resolve import allocation_file, jobs_of, load_experiment, variants_of
+from harness.experiments.resolve import Variant, allocation_file, jobs_of, load_experiment, variants_of
 from harness.experiments.run import run_experiment
 from harness.jobs.replay import durations_ms, stages_in_order
 from harness.jobs.workloads import build_jobs, load_workload
@@ -322,7 +321,7 @@ def test_limits_that_were_recorded_are_simulated(trace: Path, tmp_path: Path) ->
 
 def test_who_gains_and_who_loses_by_a_migration() -> None:
     def run(scheduler: str, seed: int, a: float, b: float) -> Ended:
-        variant = SimpleNamespace(policy=scheduler, mode="inside", seed=seed, scheduler=scheduler, name=scheduler)
+        variant = Variant(scheduler, scheduler, "inside", {}, seed, 5.0, scheduler=scheduler)
         queues = {"root.a": {"mean_completion_s": a}, "root.b": {"mean_completion_s": b}}
         return Ended(variant, Path(), {"queues": queues}, 0)
 
