@@ -445,6 +445,11 @@ def _notes(
             "MapReduce, --spark-history for Spark): an application known by sums keeps as many tasks as it had, so it "
             "gains or loses less here than it would, and how long a queue is below its due may change the other way"
         )
+    # A node leaves when it is decommissioned, not when that begins.
+    events = Counter(line.change for line in trace.header.changes or () if line.change != "decommissioning")
+    if events:
+        told = ", ".join(f"{count} {event}" for event, count in events.items())
+        notes.append(f"nodes come and go as in the recording, before and after the change: {told}")
     if trace.header.scheduler is not None and trace.header.scheduler != here.file.scheduler:
         notes.append(
             f"the trace was recorded on the {trace.header.scheduler} scheduler, {here.file.path} is a file of the "

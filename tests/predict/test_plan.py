@@ -135,6 +135,21 @@ def test_a_load_that_is_known_by_its_sums_gives_no_sure_answer(
     assert {case["verdict"] for case in known["fail_if"]} == {"fine"}
 
 
+def test_nodes_that_came_and_went_are_played_and_told(
+    trace: Path, now: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = [
+        {"node": "more:1", "at_s": 20.0, "change": "joined", "memory_mb": 4096, "vcores": 4},
+        {"node": "more:1", "at_s": 60.0, "change": "decommissioning"},
+        {"node": "more:1", "at_s": 70.0, "change": "decommissioned"},
+    ]
+    grown = written(tmp_path, "grown.jsonl", trace.read_text() + "".join(json.dumps(one) + "\n" for one in nodes))
+    found, _ = called(capsys, grown, "--before", now, "--nodes", "+1", "--phases", 1)
+    said = "note: nodes come and go as in the recording, before and after the change: 1 joined, 1 decommissioned"
+    assert said in " ".join(found.split())
+    assert "nodes come and go" not in called(capsys, trace, "--before", now, "--nodes", "+1", "--phases", 1)[0]
+
+
 def test_the_same_file_changes_nothing(trace: Path, now: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = planned(capsys, trace, "--before", now, "--after", now, "--phases", 2, "--fail-if", "wait(*) > +0%")
     for one in found["queues"]:
