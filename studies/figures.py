@@ -39,6 +39,7 @@ from studies import (
     dynamicmr_tables,
     figures_tables,
     ordering_tables,
+    planned_tables,
     sensitivity,
 )
 from studies.gallery import drawing, values_table
@@ -56,6 +57,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     **figures_tables.TABLES,
     **assessed_tables.TABLES,
     **bench_tables.TABLES,
+    **planned_tables.TABLES,
     "cloud-range": ("cloud-range", cloud_range.table),
     **sensitivity.TABLES,
     **measured.TABLES,

@@ -20,7 +20,11 @@ def measure(folder: Path) -> dict[str, Any]:
     """All loads of a folder. Raises InputError where a run is missing."""
     loads = {name: _load(folder / name, load) for name, load in LOADS.items()}
     rows = [row for load in loads.values() for queue in load["queues"].values() for row in queue["figures"].values()]
-    return {"loads": loads, **counted(rows)}
+    by_figure = {
+        name: counted(queue["figures"][name] for load in loads.values() for queue in load["queues"].values())
+        for name in TIMES
+    }
+    return {"loads": loads, **counted(rows), "by_figure": by_figure}
 
 
 def counted(rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from harness.predict.changes import TIMES
 from studies.planned_loads import BEFORE, LOADS
+from studies.planned_measure import counted as tally
 from studies.tables import Values, markdown
 
 
@@ -54,22 +55,24 @@ def _happened(one: Mapping[str, Any]) -> str:
 
 
 def counted(values: Values) -> str:
-    """How many words and bands were right, by load."""
+    """How many words and bands were right, by load and by figure."""
     rows = []
     for name, load in values["loads"].items():
-        listed = [one for row in load["queues"].values() for one in row["figures"].values()]
-        told = [one for one in listed if one["predicted"] != "unsure"]
-        rows.append(
-            (
-                name,
-                len(listed),
-                len(listed) - len(told),
-                f"{sum(one['right'] for one in told)} of {len(told)}",
-                sum(one["opposite"] for one in told),
-                f"{sum(one['in_band'] for one in listed)} of {len(listed)}",
-            )
-        )
-    return markdown(("load", "figures", "unsure", "words right", "opposite", "in the band"), rows)
+        found = tally(one for row in load["queues"].values() for one in row["figures"].values())
+        rows.append((f"load {name}", *_counts(found)))
+    rows += [(TIMES[figure], *_counts(found)) for figure, found in values["by_figure"].items()]
+    rows.append(("all", *_counts(values)))
+    return markdown(("", "figures", "unsure", "words right", "opposite", "in the band"), rows)
+
+
+def _counts(found: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (
+        found["figures"],
+        found["unsure"],
+        f"{found['words_right']} of {found['words']}",
+        found["opposite"],
+        f"{found['in_band']} of {found['figures']}",
+    )
 
 
 def usage(values: Values) -> str:

@@ -125,7 +125,7 @@ REAL = (
     *("fawkes-real", "ltyarn-real", "ltyarn-real-hierarchy", "ltyarn-real-hierarchy-replayed"),
     *("ltyarn-real-replayed", "ltyarn-real-small", "ltyarn-real-small-docker", "ltyarn-small"),
     *("ltyarn-small-docker", "others-real", "outside-real"),
-    *("outside-real-short", "preempted", "real-faults"),
+    *("outside-real-short", "planned", "preempted", "real-faults"),
     *("sim-against-real", "sim-against-real-capacity", "spark-dynamic", "store-writes", "tpch-hive"),
     # Other releases' classes, of jars that no simulated record needs.
     "versions",
