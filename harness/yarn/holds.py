@@ -378,7 +378,7 @@ def _too_many_apps(facts: Facts, limits: QueueLimits) -> Iterator[Hold]:
         return
     if facts.is_capacity:
         running, waiting = limits.running, limits.applications - limits.running
-        name, act = f"{PREFIX}{limits.path}.max-parallel-apps", "Set it"
+        name, act = f"{PREFIX}{limits.name_of('max-parallel-apps')}", "Set it"
     else:
         below = [app for app in facts.apps if app.state in LIVE and _is_below(app.queue, limits.path)]
         waiting = sum(
@@ -423,7 +423,7 @@ def _at_maximum(facts: Facts, leaf: QueueStatus, limits: QueueLimits, ask: Resou
             if ask is None:
                 mend = "Raise it in the allocation file by one container at least"
         else:
-            name = f"{PREFIX}{queue.path}.maximum-capacity"
+            name = f"{PREFIX}{limits.name_of('maximum-capacity')}"
             above = facts.status.queues[queue.parent or "root"]
             whole = (above.maximum if above.parent else facts.status.capacity).memory_mb
             now = limits.setting("maximum-capacity")
@@ -534,7 +534,8 @@ def _am_share(facts: Facts, limits: QueueLimits, ask: Resource | None) -> Hold:
         return Hold(
             "am-share", path, f"maxAMShare of {path}", words, mend, has=short.has, limit=short.most, unit=short.unit
         )
-    name, now = f"{PREFIX}{path}.maximum-am-resource-percent", limits.setting("maximum-am-resource-percent")
+    key = "maximum-am-resource-percent"
+    name, now = f"{PREFIX}{limits.name_of(key)}", limits.setting(key)
     # The AM limit is a fraction of the guaranteed capacity, or of the resources available to the queue if that is more.
     one = _amount(facts.status.queues[path].fair_share, short.unit)
     mend = _raise(
@@ -568,11 +569,11 @@ def _user_am_share(facts: Facts, limits: QueueLimits, user: UserUse, ask: Resour
         else None,
     )
     if key != "user-limit-factor" and factor is not None and factor >= 0:
-        mend += f", or {PREFIX}{limits.path}.user-limit-factor (now {_few(factor)})"
+        mend += f", or {PREFIX}{limits.name_of('user-limit-factor')} (now {_few(factor)})"
     return Hold(
         "user-am-share",
         limits.path,
-        f"{PREFIX}{limits.path}.{key}",
+        f"{PREFIX}{limits.name_of(key)}",
         words,
         mend,
         has=short.has,
@@ -646,7 +647,7 @@ def _user_limit(facts: Facts, limits: QueueLimits, user: UserUse) -> Hold | None
         if key == "user-limit-factor":
             mend += " (-1: no limit, since Hadoop 3.4)"
         words = f"{user.name} holds {has:,} {unit} there, and gets no more above {most:,} {unit}"
-        name = f"{PREFIX}{limits.path}.{key}"
+        name = f"{PREFIX}{limits.name_of(key)}"
         return Hold("user-limit", limits.path, name, words, mend, has=has, limit=most, unit=unit)
     return None
 

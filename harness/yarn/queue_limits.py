@@ -18,6 +18,13 @@ from harness.yarn.queue_answers import CAPACITY, MAX_QUEUE_DEPTH, capacity_path,
 _TOLD_APART = 1.05
 
 
+#: How a queue was created (``creationMethod``) -> the templates of such leaves and of such parents.
+_TEMPLATES = {
+    "dynamicLegacy": ("leaf-queue-template", "leaf-queue-template"),
+    "dynamicFlexible": ("auto-queue-creation-v2.leaf-template", "auto-queue-creation-v2.parent-template"),
+}
+
+
 @dataclass(frozen=True, slots=True)
 class UserUse:
     """One user's usage in a leaf of a Capacity Scheduler, and the user's limits there.
@@ -64,6 +71,9 @@ class QueueLimits:
         the RM does not show it (before Hadoop 3.4).
     created
         Whether the scheduler has created this queue by itself.
+    template
+        Where the settings of a created queue are: the path of the template in the queue above it. "": in the queue's
+        own properties.
     """
 
     path: str
@@ -80,6 +90,11 @@ class QueueLimits:
     settings: Mapping[str, float] | None = None
     creation: str = ""
     created: bool = False
+    template: str = ""
+
+    def name_of(self, key: str) -> str:
+        """Return the path of one of the queue's settings, without the scheduler's prefix."""
+        return f"{self.template or self.path}.{key}"
 
     def setting(self, key: str) -> float | None:
         """Return one of the Capacity Scheduler's settings; None if the answer does not show it."""
@@ -142,10 +157,13 @@ def _fair(root: Fields) -> Iterator[tuple[str, QueueLimits]]:
 
 
 def _capacity(root: Fields) -> Iterator[tuple[str, QueueLimits]]:
-    waiting: list[tuple[Fields, str | None, int]] = [(root, None, 0)]
+    waiting: list[tuple[Fields, str | None, str, int]] = [(root, None, "", 0)]
     while waiting:
-        fields, parent, depth = waiting.pop()
+        fields, parent, above, depth = waiting.pop()
         path = capacity_path(fields, parent)
+        creation = fields.text("creationMethod", "")
+        # A template of version 2 for queues below a created one is that of the queue above, with a wildcard.
+        own = f"{above}.*" if creation == "dynamicFlexible" else path
         leaf = fields.text("type", "") == "capacitySchedulerLeafQueueInfo"
         most = fields.integer("maxParallelApps", JAVA_INT_MAX)
         settings = {"maximum-capacity": fields.number("maxCapacity", 100.0)}
@@ -173,11 +191,12 @@ def _capacity(root: Fields) -> Iterator[tuple[str, QueueLimits]]:
                 capacity=_capacity_text(fields),
                 settings=settings,
                 creation=fields.text("autoCreationEligibility", ""),
-                created=fields.text("creationMethod", "").startswith("dynamic"),
+                created=creation.startswith("dynamic"),
+                template=f"{above}.{_TEMPLATES[creation][not leaf]}" if creation in _TEMPLATES else "",
             ),
         )
         if depth < MAX_QUEUE_DEPTH:
-            waiting += [(child, path, depth + 1) for child in fields.objects("queues", "queue")]
+            waiting += [(child, path, own, depth + 1) for child in fields.objects("queues", "queue")]
 
 
 def _capacity_text(fields: Fields) -> str:

@@ -99,6 +99,41 @@ def test_a_queue_is_told_which_limit_holds_it_and_which_setting_mends_it(kind: s
 
 
 @pytest.mark.parametrize(
+    ("creation", "path", "template"),
+    [
+        ("static", "root.am", "root.am"),
+        ("dynamicLegacy", "root.am", "root.leaf-queue-template"),
+        ("dynamicFlexible", "root.am", "root.auto-queue-creation-v2.leaf-template"),
+    ],
+)
+def test_of_a_created_queue_the_setting_is_that_of_its_template(creation: str, path: str, template: str) -> None:
+    """Hadoop ignores a property of the created queue itself, which `explain` named."""
+    facts, tree = facts_of("capacity"), recorded("capacity", "scheduler")
+    for queue in tree["scheduler"]["schedulerInfo"]["queues"]["queue"]:
+        if queue["queueName"] == "am":
+            queue["creationMethod"] = creation
+    facts = replace(facts, limits=scheduler_limits(tree, "x"))
+    [hold] = holds_of_queue(facts, path)
+    assert hold.setting == f"{P}{template}.maximum-am-resource-percent"
+
+
+def test_templates_of_nested_created_queues_have_a_wildcard() -> None:
+    tree = recorded("capacity", "scheduler")
+    for queue in tree["scheduler"]["schedulerInfo"]["queues"]["queue"]:
+        if queue["queueName"] == "dept":
+            queue["creationMethod"] = "dynamicFlexible"
+            for child in queue["queues"]["queue"]:
+                child["creationMethod"] = "dynamicFlexible"
+    limits = scheduler_limits(tree, "x").queues
+    assert limits["root.dept"].name_of("max-parallel-apps") == (
+        "root.auto-queue-creation-v2.parent-template.max-parallel-apps"
+    )
+    assert limits["root.dept.y"].name_of("user-limit-factor") == (
+        "root.*.auto-queue-creation-v2.leaf-template.user-limit-factor"
+    )
+
+
+@pytest.mark.parametrize(
     ("now", "guaranteed_mb", "limit_mb", "has_mb", "told"),
     [
         (0.4, 2457, 1024, 1024, 0.53),
