@@ -204,6 +204,17 @@ def test_a_parent_whose_waiting_queues_are_all_held_is_not_next(kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", ["fair", "capacity"])
+def test_an_application_whose_master_has_its_container_is_not_next(kind: str) -> None:
+    """Its queue waits, for others of its applications; ``explain`` said that this one would be next."""
+    facts = facts_of(kind)
+    [app] = [app for app in facts.apps if app.queue == "root.full" and app.running_containers][:1]
+    words = " ".join(explain_app(view_of(facts), replace(app, state="ACCEPTED")))
+    assert "Its ApplicationMaster has its container and has not registered" in words
+    assert " next" not in words
+    assert "the scheduler serves first" not in words
+
+
+@pytest.mark.parametrize("kind", ["fair", "capacity"])
 def test_who_has_all_that_he_wants_is_held_by_nothing(kind: str) -> None:
     facts = facts_of(kind)
     assert holds_of_queue(facts, "root.dept.x") == ()
