@@ -33,6 +33,15 @@ _FAIR = "yarn.scheduler.fair."
 FOLLOWED = 32
 
 
+def _decide_as_2_2(g: Any) -> None:
+    """Set what Hadoop 2.2.0 decides otherwise than 3.4.2 (docs/reference/simulator.md names it)."""
+    g["hadoop_2_2"], g["holds_apps"] = 1, 1
+    # An ask of any size that does not fit reserves the node (AppSchedulable.assignContainer there).
+    g["reservable_ratio"], g["reserve_mb"], g["reserve_vcores"] = 1.0, 0, 0
+    # No setting bounds what one heartbeat assigns by the node's space, and asks are clamped to the configuration only.
+    g["max_assign_dynamic"], g["max_by_nodes"] = 0, 0
+
+
 class Scheduler(SchedulerBase):
     """The Fair Scheduler's state, with the names of its queues, users and nodes.
 
@@ -95,10 +104,6 @@ class Scheduler(SchedulerBase):
         if not sizes_from_conf:
             g[0]["min_mb"], g[0]["min_vcores"], g[0]["conf_max_mb"], g[0]["conf_max_vcores"] = 1024, 1, 8192, 4
         g[0]["order_mode"] = order_mode
-        if hadoop == "2.2":
-            # AppSchedulable.assignContainer there: an ask of any size that does not fit reserves the node.
-            g[0]["reserves_always"], g[0]["reservable_ratio"] = 1, 1.0
-            g[0]["reserve_mb"], g[0]["reserve_vcores"] = 0, 0
         self._drive(
             g[0],
             (
@@ -115,6 +120,8 @@ class Scheduler(SchedulerBase):
                 (st.MUT_PREEMPT, "preemption", 0),
             ),
         )
+        if hadoop == "2.2":
+            _decide_as_2_2(g[0])
         made = st.S.empty(zeros, k=64, log=1024, x=1, xg=1, sizes=st.SIZES, views=st.VIEWS, win=(1, 1))
         self.S = made._replace(g=g, n=self._node_table(st.N))
         self._extend((apps, containers, 2 * apps, 64))
@@ -419,7 +426,9 @@ class Scheduler(SchedulerBase):
             q["raw_max_mb"], q["raw_max_vcores"] = limit.absolute.memory_mb, limit.absolute.vcores
         largest = queue.max_container_allocation
         q["max_c_mb"], q["max_c_vcores"] = largest.memory_mb, largest.vcores
-        q["max_apps"] = 2**31 - 1 if off & st.MUT_MAXAPPS else queue.max_running_apps
+        # Hadoop 2.2 limits leaves only.
+        unlimited = off & st.MUT_MAXAPPS or (self.S.g[0]["hadoop_2_2"] and not q["leaf"])
+        q["max_apps"] = 2**31 - 1 if unlimited else queue.max_running_apps
         q["max_am_share"] = -1.0 if off & st.MUT_AMSHARE else np.float32(queue.max_am_share)
         q["preemptable"] = queue.preemptable
         am = self.conf.flag(_FAIR + "am.preemption", True)

@@ -103,7 +103,7 @@ def start(s: S, i: int) -> None:
 def starts(s: S, i: int, now: int) -> bool:
     """Make a waiting application runnable if the limits allow it; return whether it was made runnable."""
     x = s.a[i]
-    if x.runnable == 1 or not can_run(s, x.q, x.user):
+    if x.runnable == 1 or s.g[0].holds_apps == 1 or not can_run(s, x.q, x.user):
         return False
     start(s, i)
     return True
@@ -121,6 +121,7 @@ def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
     x.weight = np.float32(0.0) if g.size_weight == 1 else np.float32(1.0)
     if not starts(s, i, now):
         wait(s, i)
+        g.demand_dirty = max(g.demand_dirty, g.holds_apps)  # the next update starts it
     if x.managed == 1 and am_mb >= 0:
         mb, vcores = normalize(s, x.q, am_mb, am_vcores)
         put(s, i, 0, -1, 1, mb, vcores)

@@ -93,7 +93,7 @@ def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
     if (
         node.res_app < 0
         and s.a[i].n_reserved < g.reservations_allowed
-        and (g.reserves_always == 1 or is_starved(s, i))
+        and (g.hadoop_2_2 == 1 or is_starved(s, i))
         and compare(s, s.q[s.a[i].q].policy, ask.mb, ask.vcores, g.reserve_mb, g.reserve_vcores, False) >= 0
         and find_preempted(s, ni, i) < 0
     ):
@@ -106,13 +106,15 @@ def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
 @kernel
 def _usable(s: S, i: int, r: int, ni: int) -> bool:
     """Return whether an outstanding ask fits the node's total capacity and the queues' maxima (hasContainerForNode)."""
+    ask = s.r[r]
+    return ask.count > 0 and _fits_whole(s, r, ni) and fits_in_max(s, s.a[i].q, ask.mb, ask.vcores)
+
+
+@kernel
+def _fits_whole(s: S, r: int, ni: int) -> bool:
+    """Return whether an ask fits the total capacity of a node. Hadoop 2.2 compares memory only."""
     ask, node = s.r[r], s.n[ni]
-    return (
-        ask.count > 0
-        and ask.mb <= node.total_mb
-        and ask.vcores <= node.total_vcores
-        and fits_in_max(s, s.a[i].q, ask.mb, ask.vcores)
-    )
+    return ask.mb <= node.total_mb and (s.g[0].hadoop_2_2 == 1 or ask.vcores <= node.total_vcores)
 
 
 @kernel
@@ -338,6 +340,12 @@ def _serve_reserved(s: S, ni: int, now: int) -> int:
     node = s.n[ni]
     i = node.res_app
     r = find_ask(s.r, s.a[i], node.res_priority, node.res_alloc_id)
+    if s.g[0].hadoop_2_2 == 1:
+        # It checks no maximum here, and compares the present ask with the node's space.
+        if r < 0 or s.r[r].count == 0 or not _fits_whole(s, r, ni):
+            unreserve(s, ni, now)
+            return -1
+        return 1 if serve(s, i, r, ni, now, True) == TAKEN else 0
     if r < 0 or not _usable(s, i, r, ni) or over_am_share(s, i):
         unreserve(s, ni, now)
         return -1

@@ -52,6 +52,7 @@ class FairDecider(Decider):
             self._allocations(self.script.get("allocations", "<allocations/>")),
             self.nodes,
             sizes_from_conf=option(options, "resource_types", ("files", "conf")) == "conf",
+            hadoop=option(options, "hadoop", ("present", "2.2")),
             driven=driven,
         )
 

@@ -27,8 +27,11 @@ def within_max(s: S, p: int) -> bool:
 def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
     """Return whether the leaf and its ancestors stay within their maxima with a further container (MB, vcores).
 
-    Follows FSQueue.fitsInMaxShare.
+    Follows FSQueue.fitsInMaxShare. Hadoop 2.2 only checks that they do not exceed their maxima before it
+    (FSQueue.assignContainerPreCheck there).
     """
+    if s.g[0].hadoop_2_2 == 1:
+        mb, vcores = 0, 0
     p = leaf
     while p >= 0:
         q = s.q[p]
@@ -84,10 +87,13 @@ def _am_held(s: S, leaf: int) -> bool:
 def is_open(s: S, k: int) -> bool:
     """Return whether limits allow some ask below a queue to be served."""
     q = s.q[k]
+    more_mb, more_vcores = q.ask_min_mb, q.ask_min_vcores
+    if s.g[0].hadoop_2_2 == 1:
+        more_mb, more_vcores = 0, 0  # see `fits_in_max`
     return (
         (q.leaf == 0 or q.n_cand > 0)
-        and q.ask_min_mb <= q.max_mb - q.usage_mb
-        and q.ask_min_vcores <= q.max_vcores - q.usage_vcores
+        and more_mb <= q.max_mb - q.usage_mb
+        and more_vcores <= q.max_vcores - q.usage_vcores
         and not (q.leaf == 1 and _am_held(s, k))
     )
 

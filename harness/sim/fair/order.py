@@ -126,8 +126,10 @@ def _set_keys(s: S, i: int) -> int:
     q = s.q[x.q]
     k0, k1 = x.k0, x.k1
     if q.policy == FAIR:
-        x.k0 = 1.0 if x.demand_mb == 0 else 0.0
+        x.k0 = 1.0 if x.demand_mb == 0 and g.hadoop_2_2 == 0 else 0.0
         x.k1 = x.usage_mb / np.float64(x.weight) if x.weight > 0 else np.float64(x.usage_mb)
+        if g.hadoop_2_2 == 1 and x.weight > 0:
+            x.k1 = np.float64(np.float32(x.usage_mb) / np.float32(x.weight))  # it divides an int by a float
     elif q.policy == DRF:
         mb = x.usage_mb / g.cluster_mb if g.cluster_mb > 0 else 0.0
         vcores = x.usage_vcores / g.cluster_vcores if g.cluster_vcores > 0 else 0.0
@@ -157,7 +159,7 @@ def _set_reservable(s: S, i: int, present: bool) -> None:
         while r >= 0:
             ask = s.r[r]
             if compare(s, s.q[x.q].policy, ask.mb, ask.vcores, s.g[0].reserve_mb, s.g[0].reserve_vcores, False) >= 0:
-                now_is = 1 if s.g[0].reserves_always == 1 or is_starved(s, i) else 0
+                now_is = 1 if s.g[0].hadoop_2_2 == 1 or is_starved(s, i) else 0
                 break
             r = ask.next
     if now_is != from_before:
@@ -181,7 +183,7 @@ def place(s: S, i: int) -> None:
         x.alive == 1
         and x.runnable == 1
         and x.n_asks > 0
-        and (x.demand_mb != x.usage_mb or x.demand_vcores != x.usage_vcores)
+        and (s.g[0].hadoop_2_2 == 1 or x.demand_mb != x.usage_mb or x.demand_vcores != x.usage_vcores)
     ):
         want = 1 if x.managed == 1 and x.am_running == 0 else 0
     before = s.q[x.q].n_reservable

@@ -13,6 +13,7 @@ import numpy as np
 
 from harness.sim.arrays import at_address
 from harness.sim.containers import free_app
+from harness.sim.enforcer import let_all_run
 from harness.sim.fair.order import place, place_all
 from harness.sim.fair.starvation import find_starved
 from harness.sim.fair.state import ALL_SHARES, DRF, FIFO, SOME_SHARES, S
@@ -371,6 +372,10 @@ def update(s: S, now: int) -> int:
     Follows FairScheduler.update.
     """
     g = s.g[0]
+    if g.hadoop_2_2 == 1:
+        g.holds_apps = 0
+        let_all_run(s, now)
+        g.holds_apps = 1
     _demands(s)
     if g.shares_dirty != 0:
         every = g.shares_dirty == ALL_SHARES

@@ -70,8 +70,9 @@ G = record(
     "node_max_mb node_max_vcores node_max_known",  # maximum over the nodes of each resource; 1: a node is registered
     "max_by_nodes",  # 1: asks are clamped to the largest node, as in an RM that has been up for 10 s
     "reserve_mb reserve_vcores",  # smallest ask that may reserve a node
-    # 1: an ask that does not fit reserves the node even if its application is not starved (Hadoop 2.2)
-    "reserves_always",
+    # 1: decides as Hadoop 2.2.0 where that release decides otherwise than 3.4.2; 1: no application starts to run just
+    # now, because that release starts them in an update only
+    "hadoop_2_2 holds_apps",
     # ``yarn.scheduler.fair``: assignmultiple, dynamic.max.assign, max.assign
     "assign_multiple max_assign_dynamic max_assign",
     "size_weight",  # ``yarn.scheduler.fair.sizebasedweight``

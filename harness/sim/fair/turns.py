@@ -54,16 +54,21 @@ def _fair_key(s: S, k: int) -> None:
     """Set a queue's key as FairShareComparator orders queues.
 
     Queues below their minimum share come first, by usage / minimum. The others follow by usage / weight, and queues
-    without demand come last.
+    without demand come last (not in Hadoop 2.2).
     """
     x, e = s.q[k], s.seat[k]
     low = min(x.min_mb, x.demand_mb)
     needy = x.usage_mb < low
-    e.tier = 0 if needy else (2 if x.demand_mb == 0 else 1)
+    e.tier = 0 if needy else (2 if x.demand_mb == 0 and s.g[0].hadoop_2_2 == 0 else 1)
     e.k0 = x.usage_mb / np.float64(max(low, 1)) if needy else 0.0
     weight = np.float64(x.weight)
     # Weight 0 comes after all others, ordered by usage.
     e.k1 = x.usage_mb / weight if weight > 0 else (1.0 + x.usage_mb) * 1e200
+    if s.g[0].hadoop_2_2 == 1:
+        if needy:
+            e.k1 = 0.0  # it compares them no further
+        elif weight > 0:
+            e.k1 = np.float64(np.float32(x.usage_mb) / np.float32(weight))  # it divides an int by a float
 
 
 @kernel
