@@ -58,6 +58,8 @@ class Checks:
         self._known: dict[str, set[str]] = {}
         #: By process: what each leaf had used at the last report.
         self._plain: dict[str, dict[str, float]] = {}
+        #: The same at the last tick, whether its report was kept or not.
+        self._latest: dict[str, dict[str, float]] = {}
         self._active: dict[str, set[str]] = {}
         #: By process: the leaves of the last report, and those whose account is a part of their parent's.
         self._heirs: dict[str, tuple[set[str], set[str]]] = {}
@@ -421,6 +423,8 @@ class Checks:
                 if value > (0.0 if account is None else account.reported[0]) * (1 + 1e-9) + 1e-3:
                     raise Violated(f"{process.name}: {leaf} has counted {value:.0f}, more than it has used")
         if not any(alarm.kind == "ledger" for alarm in report.alarms):
+            # What a full disk kept from the ledger is reported again later: both figures are of the same report.
+            self._plain[process.name] = dict(plain)
             self._counted.update({(process.name, leaf): value for leaf, value in counted.items()})
             self._counted_s.update({(process.name, leaf): process.begun_s for leaf in counted})
         active = {q.name for q in snapshot.leaves() if q.demand.memory_mb > 0}
@@ -442,7 +446,9 @@ class Checks:
         # Leaves that the Fair Scheduler creates have a weight of their own each, so that their parent has more.
         sums = bool(self.world.plan.capacity)
         used_before = self._plain.get(process.name, {})
-        self._plain[process.name] = dict(plain)
+        # A leaf may have used more before it was removed than the last report that was kept shows.
+        latest = self._latest.setdefault(process.name, {})
+        latest.update(plain)
         last = {leaf: value for (name, leaf), value in self._counted.items() if name == process.name}
         tops = {_top(leaf) for leaf in counted}
         for top in sorted(tops):
@@ -451,8 +457,7 @@ class Checks:
             if before.keys() == now.keys() or not before:
                 continue
             had, has = sum(before.values()), sum(now.values())
-            used = sum(max(plain[leaf] - used_before.get(leaf, plain[leaf]), 0.0) for leaf in now)
-            used += sum(plain[leaf] for leaf in now if leaf not in used_before)
+            used = sum(max(latest[leaf] - used_before.get(leaf, 0.0), 0.0) for leaf in {*before, *now} & latest.keys())
             least = had * min(self._fade(process, leaf) for leaf in before)
             if sums and not least * (1 - 1e-9) - 1e-3 <= has <= (had + used) * (1 + 1e-9) + 1e-3:
                 raise Violated(
