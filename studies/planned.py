@@ -88,7 +88,7 @@ def predicted(own: Path) -> None:
 def usage(own: Path) -> None:
     """The statement of a recording, asked once."""
     if not (own / "usage.json").exists():
-        write_text(own / "usage.json", call("usage", str(own / "recording.jsonl"), "--by", "day", "--json"))
+        write_text(own / "usage.json", call("usage", str(own / "recording.jsonl"), "--every", "day", "--json"))
 
 
 def one_run(own: Path, load: Load, side: str) -> None:

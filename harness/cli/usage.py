@@ -16,7 +16,10 @@ from harness.cli.output import OutputFile, cluster_option, json_option, print_re
 @click.command(short_help="What queues and users had, lent and borrowed.")
 @click.argument("trace", type=click.Path(path_type=Path))
 @cluster_option
-@click.option("--by", type=click.Choice(["day", "week", "month"]), default="month", show_default=True)
+@click.option(
+    "--by", type=click.Choice(["queue", "queue,user"]), default="queue", show_default=True, help="Rows of the table."
+)
+@click.option("--every", type=click.Choice(["day", "week", "month"]), default="month", show_default=True)
 @click.option("--csv", "csv_file", type=OutputFile(), metavar="FILE", help="Also write a table as CSV, MB-seconds.")
 @click.option("--parquet", type=OutputFile(), metavar="FILE", help="Also write the same table as Parquet.")
 @click.option("--html", "page", type=OutputFile(), metavar="FILE", help="Also write one HTML page.")
@@ -27,7 +30,8 @@ def usage(
     *,
     trace: Path,
     cluster: Path | None,
-    by: Literal["day", "week", "month"],
+    by: Literal["queue", "queue,user"],
+    every: Literal["day", "week", "month"],
     csv_file: Path | None,
     parquet: Path | None,
     page: Path | None,
@@ -49,8 +53,8 @@ def usage(
 
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
         found = played_trace(trace, cluster, Path(folder) / "trace.jsonl")
-        result = payback(found, Path(folder), by, processes=jobs) if paid_back else None
-    periods = statement(found.header, found.jobs, by)
+        result = payback(found, Path(folder), every, processes=jobs) if paid_back else None
+    periods = statement(found.header, found.jobs, every)
     if csv_file is not None:
         table = io.StringIO()
         writer = csv.DictWriter(table, COLUMNS, lineterminator="\n")
@@ -67,15 +71,15 @@ def usage(
     if page is not None:
         from harness.predict.usage_page import write_page
 
-        write_page(page, periods, by, trace.name, notes, result)
+        write_page(page, periods, every, trace.name, notes, result)
     if not as_json:
         for line in notes:
             say(f"{trace}: {line}")
     account = account_of(found.header, found.jobs)
     if assumed:
         account["assumed"] = [*account.get("assumed", []), *assumed]
-    document = {**account, "by": by, "periods": document_of(periods)}
-    lines = lines_of(periods)
+    document = {**account, "every": every, "periods": document_of(periods)}
+    lines = lines_of(periods, users=by == "queue,user")
     if result is not None:
         document["paid_back"] = result.document()
         lines += result.lines()

@@ -369,10 +369,11 @@ def statement_digits(periods: Sequence[Period]) -> int:
     return gb_hours_digits(value for one in accounts for value in (one.due, one.had, one.owed))
 
 
-def lines_of(periods: Sequence[Period]) -> list[str]:
+def lines_of(periods: Sequence[Period], *, users: bool = False) -> list[str]:
     """Return a table for a person, in GB-hours, with as many digits as a small cluster's amounts need.
 
     Columns are as wide as their amounts. A name that leaves no room for them in 80 columns has a line of its own.
+    ``users``: also what each user's applications held, below their queue.
     """
     digits = statement_digits(periods)
 
@@ -403,4 +404,7 @@ def lines_of(periods: Sequence[Period]) -> list[str]:
             lines += line(leaf.removeprefix("root."), rows[period.name, leaf])
             for lender, value in sorted(account.from_.items(), key=lambda one: -one[1])[:3]:
                 lines.append(f"    borrowed of {lender.removeprefix('root.')}: {amount(value)}")
+            if users:
+                held = sorted(account.users.items(), key=lambda one: (-one[1], one[0]))
+                lines += [f"    held by {user}: {amount(value)}" for user, value in held]
     return lines

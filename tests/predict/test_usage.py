@@ -185,7 +185,7 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     trace = tmp_path / "trace.jsonl"
     trace.write_text(trace_text(header(), [ran("root.prod", 0.0, 100.0, 3)]))
     with pytest.raises(SystemExit) as stop:
-        main(["usage", str(trace), "--by", "day", "--json", "--csv", str(tmp_path / "usage.csv")])
+        main(["usage", str(trace), "--every", "day", "--json", "--csv", str(tmp_path / "usage.csv")])
     assert not stop.value.code
     found = json.loads(capsys.readouterr().out)
     assert found["periods"][0]["queues"]["root.prod"]["borrowed_from_mb_s"] == {
@@ -198,7 +198,12 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "day 1,root.prod,u,,409600,,,," in table
     with pytest.raises(SystemExit):
         main(["usage", str(trace)])
-    assert "borrowed of lab.x" in capsys.readouterr().out
+    told = capsys.readouterr().out
+    assert "borrowed of lab.x" in told
+    assert "held by" not in told
+    with pytest.raises(SystemExit):
+        main(["usage", str(trace), "--by", "queue,user", "--every", "week"])
+    assert "    held by u: 0.11" in capsys.readouterr().out
 
 
 def test_the_statement_as_a_page_and_as_parquet(tmp_path: Path) -> None:
@@ -207,7 +212,20 @@ def test_the_statement_as_a_page_and_as_parquet(tmp_path: Path) -> None:
     trace.write_text(trace_text(header(), jobs))
     page, table, csv_file = (tmp_path / name for name in ("usage.html", "usage.parquet", "usage.csv"))
     with pytest.raises(SystemExit) as stop:
-        main(["usage", str(trace), "--by", "day", "--html", str(page), "--parquet", str(table), "--csv", str(csv_file)])
+        main(
+            [
+                "usage",
+                str(trace),
+                "--every",
+                "day",
+                "--html",
+                str(page),
+                "--parquet",
+                str(table),
+                "--csv",
+                str(csv_file),
+            ]
+        )
     assert not stop.value.code
     frame, same = pd.read_parquet(table), pd.read_csv(csv_file)
     pd.testing.assert_frame_equal(frame, same, check_dtype=False)
@@ -407,7 +425,7 @@ def test_executors_of_a_simulated_run_are_charged_what_it_counted(tmp_path: Path
 
 def test_long_term_fairness_pays_back_what_was_lent(contended: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stop:
-        main(["usage", str(contended), "--by", "day", "--paid-back", "--json", "--jobs", "1"])
+        main(["usage", str(contended), "--every", "day", "--paid-back", "--json", "--jobs", "1"])
     assert not stop.value.code
     found = json.loads(capsys.readouterr().out)["paid_back"]["root.b"]
     # The recording is of this scheduler: its simulation says the same.
@@ -421,7 +439,7 @@ def test_long_term_fairness_pays_back_what_was_lent(contended: Path, capsys: pyt
 def test_the_page_in_a_browser(contended: Path, tmp_path: Path) -> None:
     page = tmp_path / "usage.html"
     with pytest.raises(SystemExit) as stop:
-        main(["usage", str(contended), "--by", "day", "--paid-back", "--html", str(page), "--jobs", "1"])
+        main(["usage", str(contended), "--every", "day", "--paid-back", "--html", str(page), "--jobs", "1"])
     assert not stop.value.code
     with chromium(tmp_path / "profile") as browser:
         for width, dark in ((1280, False), (1280, True), (400, False), (400, True)):
