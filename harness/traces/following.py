@@ -26,7 +26,17 @@ from harness.traces.histories import OF_SPARK, Histories
 from harness.traces.node_following import ALL_STATES, NodeFollower, NodeRecorder
 from harness.traces.nodes import NodeChangeLine, shown_by
 from harness.traces.recorded import Header, JobLine, NoteLine, full_name, running_beside, with_used, write_line
-from harness.traces.recording import ESTIMATED, App, NoSuchJob, Seen, idle_words, job_of, nodes_of, rm_header
+from harness.traces.recording import (
+    ESTIMATED,
+    App,
+    NoSuchJob,
+    Seen,
+    ended_just_now,
+    idle_words,
+    job_of,
+    nodes_of,
+    rm_header,
+)
 from harness.yarn.errors import BadAnswer, Refused, Unreachable
 from harness.yarn.plausible import left_out_words, sift
 from harness.yarn.rmclient import RmClient
@@ -34,9 +44,6 @@ from harness.yarn.rmclient import RmClient
 #: An application that this many consecutive polls do not show is gone; a starting ResourceManager shows few for a
 #: while.
 MISSING_LOOKS = 3
-#: After the end of an application the ResourceManager still adds what its last containers used: it shows running
-#: containers' use as of up to 3 s ago (SchedulerApplicationAttempt), and removes them only after the end. Seconds.
-COUNTED_AFTER_S = 5.0
 #: How long a history server may take to know an ended application, seconds.
 HISTORY_WAIT_S = 180.0
 #: Request interval of queues and properties, seconds. Nodes are requested at every poll.
@@ -107,7 +114,7 @@ class Follower:
                     found.left_out[app.id] = left_out[app.id]
                 continue
             now = Seen.of(app, self.running.pop(app.id, None))
-            if not now.final or (now.ran and _ended_just_now(now, clock_s)):
+            if not now.final or (now.ran and ended_just_now(now, clock_s)):
                 self.running[app.id] = now
                 continue
             self.written[app.id] = 0
@@ -160,11 +167,6 @@ class Follower:
         running = [_seen(one) for one in document["running"]]
         highest = {int(start): int(number) for start, number in document["highest"].items()}
         return cls({app.id: app for app in running}, highest)
-
-
-def _ended_just_now(app: Seen, clock_s: float | None) -> bool:
-    # The clock is a header's, in whole seconds. One that is further off is not the ResourceManager's.
-    return clock_s is not None and abs(clock_s - app.finished_ms / 1000.0) < COUNTED_AFTER_S
 
 
 def _end_of(line: bytes) -> float:

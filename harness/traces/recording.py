@@ -77,6 +77,9 @@ _OF_MONITOR = ("yarn.resourcemanager.scheduler.monitor.", "yarn.resourcemanager.
 _KILLED = "KILLED"
 #: Part of a header's source if its weights are not those in force.
 ESTIMATED = "weights are estimated"
+#: After the end of an application the ResourceManager still adds what its last containers used: it shows running
+#: containers' use as of up to 3 s ago (SchedulerApplicationAttempt), and removes them only after the end. Seconds.
+COUNTED_AFTER_S = 5.0
 
 
 def whole_property(properties: Mapping[str, str], name: str) -> int | None:
@@ -151,7 +154,8 @@ def record_rm(
     words = ", ".join(f"{count} {_KNOWN[name]}" for name, count in sorted(detail.items(), reverse=True))
     used, what = [job.queue for job in jobs], f"{len(jobs)} applications: {words}"
     notes, end_s = [], max((job.submit_s for job in jobs), default=0.0)
-    for words in filter(None, (sifted.words(), idle_words(idle), clock_was_set(sifted.apps))):
+    said = sifted.words(), idle_words(idle), uncounted_words(apps, sifted.clock_s), clock_was_set(sifted.apps)
+    for words in filter(None, said):
         progress(words)
         notes.append(NoteLine(note=words, from_s=0.0, until_s=end_s))
     header = rm_header(client, entitlements, used, what, histories=histories, on_progress=progress)
@@ -170,6 +174,7 @@ def sifted_apps(client: RmClient) -> Sifted:
     """Return all applications that the ResourceManager retains, without those with impossible values."""
     info, status, apps = client.rest.info(), client.rest.scheduler(), client.apps()
     sifted = sift(apps, status.capacity, info.clock_s)
+    sifted.clock_s = info.clock_s
     sifted.left_out.update(apps.skipped)
     return sifted
 
@@ -368,6 +373,23 @@ def idle_words(idle: Sequence[App]) -> str:
     counts = Counter(_outcome(app) for app in idle)
     parts = ", ".join(f"{count} {words}" for words, count in sorted(counts.items()))
     return f"applications left out because nothing ran in them: {len(idle)} ({parts})"
+
+
+def ended_just_now(app: App, clock_s: float | None) -> bool:
+    """Return whether the ResourceManager may still add to an application's use. ``clock_s``: its time, seconds."""
+    # The clock is a header's, in whole seconds. One that is further off is not the ResourceManager's.
+    return app.final and clock_s is not None and abs(clock_s - app.finished_ms / 1000.0) < COUNTED_AFTER_S
+
+
+def uncounted_words(apps: Iterable[App], clock_s: float | None) -> str:
+    """Describe in a sentence the applications whose use may not be counted whole yet; empty if there are none."""
+    count = sum(ended_just_now(app, clock_s) for app in apps)
+    if not count:
+        return ""
+    return (
+        f"{count} application(s) ended within the last {COUNTED_AFTER_S:.0f} s: some of their use may not be counted "
+        "yet (to have it all, record again)"
+    )
 
 
 def _outcome(app: App) -> str:

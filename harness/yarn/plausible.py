@@ -31,10 +31,14 @@ MOST_NAMED = 5
 
 @dataclass(slots=True)
 class Sifted:
-    """Applications with possible figures. ``left_out``: ID of another application -> why its figures are impossible."""
+    """Applications with possible figures. ``left_out``: ID of another application -> why its figures are impossible.
+
+    ``clock_s``: the ResourceManager's time when it was asked, seconds since 1970 (None: not known).
+    """
 
     apps: list[AppStatus] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
+    clock_s: float | None = None
 
     def words(self) -> str:
         """Describe the applications that were left out ('': none)."""

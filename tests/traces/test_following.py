@@ -23,7 +23,7 @@ from harness.sim.setup import SimSetup
 from harness.traces.following import MISSING_LOOKS, Follower, Following, Recording, Seen, follow
 from harness.traces.histories import Histories
 from harness.traces.recorded import read_trace, running_beside
-from harness.traces.recording import idle_words, job_of
+from harness.traces.recording import idle_words, job_of, uncounted_words
 from harness.traces.spark_history import SparkHistory
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.http import HttpOptions
@@ -74,6 +74,12 @@ def test_what_has_just_ended_is_taken_with_what_its_last_containers_used() -> No
     assert follower.look([counted], clock_s=33.0).ended == []
     assert [one.memory_seconds for one in follower.look([counted], clock_s=36.0).ended] == [42_456]
     assert follower.look([counted], clock_s=37.0).ended == []
+
+
+def test_a_single_recording_says_what_may_not_be_counted_yet() -> None:
+    apps = [ended(app(1)), app(2)]
+    assert uncounted_words(apps, 33.0).startswith("1 application(s) ended within the last 5 s: ")
+    assert uncounted_words(apps, 40.0) == uncounted_words(apps, None) == ""
 
 
 def test_what_has_just_ended_and_is_then_forgotten_is_taken_as_it_ended() -> None:
