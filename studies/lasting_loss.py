@@ -286,7 +286,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m studies.lasting_loss", description=__doc__)
     parser.add_argument("-o", "--out", type=Path, required=True)
     parser.add_argument("--kept", type=Path, help="[default: OUT with .kept, removed in the end]")
-    parser.add_argument("--coarse", type=int, default=200, help="points of the first, even spread")
+    parser.add_argument("--coarse", type=int, default=600, help="points of the first, even spread")
     parser.add_argument("--map", action="store_true", help="the map under all seeds, and no search")
     parser.add_argument("--figure", type=Path, help="draw the map of the record OUT into this file, and search nothing")
     given = parser.parse_args(arguments)
