@@ -268,6 +268,9 @@ def room(facts: Facts, ask: Resource | None) -> str:
     size = ask or Resource(1, 1)
     if free.memory_mb < size.memory_mb or (facts.counts_vcores and free.vcores < size.vcores):
         left = f"{max(free.memory_mb, 0):,} MiB and {counted(max(free.vcores, 0), 'vcore')} are free"
+        some = free.memory_mb > 0 and (free.vcores > 0 or not facts.counts_vcores)
+        if ask is not None and some:
+            return f"The cluster has no room for a container of {size_words(ask)}: {left} in all."
         return f"The cluster is full ({left})."
     able = [node for node in facts.nodes if node.state == "RUNNING"]
     if ask is None or not able or any(_fits(ask, node.available, vcores=facts.counts_vcores) for node in able):

@@ -22,7 +22,7 @@ from harness.control.explain import expected_s, explain, explain_app
 from harness.control.view import View, from_rm
 from harness.model.resources import Resource
 from harness.yarn import answers, queue_answers
-from harness.yarn.holds import Facts, holds_of_app, holds_of_queue, look
+from harness.yarn.holds import Facts, holds_of_app, holds_of_queue, look, room
 from harness.yarn.queue_limits import scheduler_limits
 from harness.yarn.rest import RestClient
 from tests.yarn.fake_server import FakeServer, http
@@ -221,6 +221,14 @@ def test_who_has_all_that_he_wants_is_held_by_nothing(kind: str) -> None:
     [app] = [app for app in facts.apps if app.queue == "root.dept.x"]
     words = " ".join(explain_app(view_of(facts), app))
     assert "Its ApplicationMaster has its container and has not registered" in words
+
+
+def test_a_cluster_with_less_room_than_a_container_needs_is_not_called_full() -> None:
+    facts = facts_of("fair")
+    larger = replace(facts.status, capacity=facts.status.capacity + Resource(512, 1))
+    assert room(replace(facts, status=larger), Resource(1024, 1)) == (
+        "The cluster has no room for a container of 1,024 MiB and 1 vcore: 512 MiB and 1 vcore are free in all."
+    )
 
 
 def test_a_queue_without_a_limit_waits_for_a_full_cluster_and_its_turn() -> None:
