@@ -270,15 +270,15 @@ def test_a_policy_that_needs_a_new_figure_of_the_ledger_is_four_files(tmp_path: 
         ("harness.ledger.ledger", "PLAIN, SURPLUS = range(5)", "PLAIN, SURPLUS, USED_S = range(6)"),
         (
             "harness.ledger.ledger",
-            "has not been active yet\n\n",
-            "has not been active yet\n    used_s: float = 0.0\n\n",
+            "is also in its siblings' accounts\n\n",
+            "is also in its siblings' accounts\n    used_s: float = 0.0\n\n",
         ),
         (
             "harness.ledger.ledger",
             "a.surplus] for a in held]).reshape(-1, 5)",
             "a.surplus, a.used_s] for a in held]).reshape(-1, 6)",
         ),
-        ("harness.ledger.ledger", "surplus, window, late)\n", "surplus, window, late, used_s)\n"),
+        ("harness.ledger.ledger", "surplus, window, late, passed_on)\n", "surplus, window, late, passed_on, used_s)\n"),
         (
             "harness.ledger.ledger",
             "(counted, pseudo, assumed, plain, surplus)",
