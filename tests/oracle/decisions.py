@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -93,18 +93,26 @@ RECORDED_FIFO: dict[str, tuple[int, str]] = {
 
 
 def compiled(lib: Path, scheduler: str) -> Path:
-    """The folder with the compiled driver; made once for each state of its sources, also by processes side by side."""
-    texts = [for_version(path.read_text(encoding="utf-8"), version_of(lib)) for path in SOURCES[scheduler]]
-    digest = hashlib.blake2b("".join([*texts, str(lib)]).encode(), digest_size=6).hexdigest()
+    """The folder with the compiled driver of a scheduler for the version in `lib`."""
+    sources = {path.name: for_version(path.read_text(encoding="utf-8"), version_of(lib)) for path in SOURCES[scheduler]}
+    return compiled_from(sources, lib)
+
+
+def compiled_from(sources: Mapping[str, str], lib: Path) -> Path:
+    """The folder with the classes of these sources (file name -> text).
+
+    It is made once for each state of the sources, also by processes side by side.
+    """
+    digest = hashlib.blake2b("".join([*sources.values(), str(lib)]).encode(), digest_size=6).hexdigest()
     target = HERE / "java" / "target" / digest
     if not target.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=target.parent) as draft:
             classes = Path(draft) / "classes"
-            sources = [Path(draft) / path.name for path in SOURCES[scheduler]]
-            for source, text in zip(sources, texts, strict=True):
-                source.write_text(text, encoding="utf-8")
-            compile_ = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", str(classes), *map(str, sources)]
+            files = [Path(draft) / name for name in sources]
+            for file, text in zip(files, sources.values(), strict=True):
+                file.write_text(text, encoding="utf-8")
+            compile_ = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", str(classes), *map(str, files)]
             subprocess.run(compile_, check=True, capture_output=True, timeout=300)
             # Where another process was faster, its folder is as good.
             with contextlib.suppress(OSError):
@@ -249,13 +257,18 @@ def load(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     return pair["script"], pair["decisions"]
 
 
+def save(path: Path, script: dict[str, Any], answer: dict[str, Any]) -> None:
+    """Write what `load` reads."""
+    text = json.dumps({"script": script, "decisions": answer}, separators=(",", ":"))
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
 def _record(target: Path, plans: dict[str, Any], make: Callable[[Any], dict[str, Any]]) -> None:
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         pairs = decisions([make(plan) for plan in plans.values()], Path(folder))
     for name, (script, answer) in zip(plans, pairs, strict=True):
-        text = json.dumps({"script": script, "decisions": answer}, separators=(",", ":"))
-        (target / f"{name}.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+        save(target / f"{name}.json.gz", script, answer)
         print(name, dict(counts(script, answer)))
 
 

@@ -11,9 +11,6 @@ need no Java, or compares further scripts::
 from __future__ import annotations
 
 import argparse
-import contextlib
-import gzip
-import hashlib
 import json
 import random
 import re
@@ -25,7 +22,7 @@ from typing import Any
 
 from harness.clusters.jars import find_set
 from harness.sim.decide import decider
-from tests.oracle.decisions import HERE, MAIN_CLASS, differences, load
+from tests.oracle.decisions import HERE, MAIN_CLASS, compiled_from, differences, save
 from tests.oracle.scripts import Plan, make_script
 
 RECORDED = HERE / "recorded" / "hadoop-2.2"
@@ -89,32 +86,17 @@ def script_of(plan: Plan) -> dict[str, Any]:
     return script
 
 
-def _compiled(lib: Path) -> Path:
-    """The folder with the compiled driver; made once for each state of its source."""
-    digest = hashlib.blake2b(_SOURCE.read_bytes() + str(lib).encode(), digest_size=6).hexdigest()
-    target = HERE / "java" / "target" / f"2.2-{digest}"
-    if not target.exists():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=target.parent) as draft:
-            classes = Path(draft) / "classes"
-            compile_ = ["javac", "-nowarn", "-Xlint:none", "-cp", f"{lib}/*", "-d", str(classes), str(_SOURCE)]
-            subprocess.run(compile_, check=True, capture_output=True, timeout=300)
-            # Where another process was faster, its folder is as good.
-            with contextlib.suppress(OSError):
-                classes.rename(target)
-    return target
-
-
 def decisions(scripts: Sequence[dict[str, Any]], folder: Path) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     """(script in base events, the decisions of 2.2.0) for each script, from one JVM; `folder` takes files."""
     lib = jars()
+    classes = compiled_from({_SOURCE.name: _SOURCE.read_text(encoding="utf-8")}, lib)
     files: list[str] = []
     for index, script in enumerate(scripts):
         names = [str(folder / f"{index}.{kind}.json") for kind in ("script", "explicit", "decisions")]
         Path(names[0]).write_text(json.dumps(script), encoding="utf-8")
         files += names
     java = ["java", "-Xmx1g", "-XX:TieredStopAtLevel=1", *_FLAGS]
-    java += [f"-Dlog4j.configuration=file:{HERE}/java/log4j.properties", "-cp", f"{_compiled(lib)}:{lib}/*"]
+    java += [f"-Dlog4j.configuration=file:{HERE}/java/log4j.properties", "-cp", f"{classes}:{lib}/*"]
     done = subprocess.run([*java, MAIN_CLASS.format("fair"), *files], capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-3000:]
     read = [json.loads(Path(name).read_text(encoding="utf-8")) for name in files]
@@ -142,21 +124,15 @@ def main() -> None:
     RECORDED.mkdir(exist_ok=True)
     for seed, (script, theirs) in zip(seeds, pairs, strict=True):
         if arguments.record:
-            text = json.dumps({"script": script, "decisions": theirs}, separators=(",", ":"))
-            (RECORDED / f"{seed}.json.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
+            save(RECORDED / f"{seed}.json.gz", script, theirs)
         found = differ(script, theirs)
         features = ",".join(sorted(plan_of(seed).features))
         print(f"seed {seed}: {len(theirs['assignments'])} assignments, {'; '.join(found) or 'equal'} ({features})")
 
 
 def recorded() -> list[Path]:
-    """Files with decisions of 2.2.0 that are kept with the tests."""
+    """Return the files of the recorded decisions of Hadoop 2.2.0."""
     return sorted(RECORDED.glob("*.json.gz"))
-
-
-def recorded_pair(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """(script in base events, the decisions of 2.2.0) of a file."""
-    return load(path)
 
 
 if __name__ == "__main__":

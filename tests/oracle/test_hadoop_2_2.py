@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle.hadoop_2_2 import decisions, differ, plan_of, recorded, recorded_pair, script_of
+from tests.oracle.decisions import load
+from tests.oracle.hadoop_2_2 import decisions, differ, plan_of, recorded, script_of
 
 
 @pytest.mark.parametrize("path", recorded(), ids=lambda path: path.name.removesuffix(".json.gz"))
 def test_recorded_decisions_are_ours(path: Path) -> None:
-    script, theirs = recorded_pair(path)
+    script, theirs = load(path)
     assert len(theirs["assignments"]) > 400
     assert any(record["op"] == "reserve" for record in theirs["reserved"])
     assert differ(script, theirs) == []
@@ -20,7 +21,7 @@ def test_recorded_decisions_are_ours(path: Path) -> None:
 def test_present_releases_decide_otherwise() -> None:
     """Else the records would not show that the option does anything."""
     for path in recorded():
-        script, theirs = recorded_pair(path)
+        script, theirs = load(path)
         script["options"]["hadoop"] = "present"
         assert differ(script, theirs)
 
