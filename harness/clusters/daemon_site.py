@@ -124,8 +124,9 @@ def site_files(
         **{name: value for name, value in own.items() if name.startswith("mapreduce.")},
     }
     # An empty text removes a property of ours, so that Hadoop's default holds.
-    ours = {name: value for name, value in {**yarn, **own}.items() if spec.properties.get(name, value) != ""}
-    given = {name: value for name, value in spec.properties.items() if value != "" or name not in {*yarn, *own}}
-    sites = {"core": core, "yarn": {**ours, **given}, "mapred": mapred}
+    ours = {**yarn, **own}
+    merged = {**ours, **spec.properties}
+    kept = {name: value for name, value in merged.items() if value != "" or name not in ours}
+    sites = {"core": core, "yarn": kept, "mapred": mapred}
     found = {f"{name}-site.xml": site.render(properties) for name, properties in sites.items()}
     return {**found, "log4j.properties": site.LOG4J}

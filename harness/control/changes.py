@@ -114,10 +114,7 @@ def debt_words(debt: float, whole: float, unit: str) -> str:
 
 def is_below(queue: str, above: Collection[str]) -> bool:
     """Return whether a queue is below one of the queues ``above``."""
-    at = queue.rpartition(".")[0]
-    while at and at not in above:
-        at = at.rpartition(".")[0]
-    return bool(at)
+    return any(at in above for at in _upwards(queue.rpartition(".")[0]))
 
 
 def _upwards(leaf: str) -> Iterable[str]:

@@ -45,6 +45,7 @@ def look_document(
     ``weights``: the weights written last. ``guaranteed``: see `harness.control.events.Observed`. ``creating``: queues
     whose children the RM creates; nothing below them is written.
     """
+    created = {q.name for q in snapshot.queues.values() if is_below(q.name, creating)}
     return {
         "time_s": snapshot.time_s,
         "capacity": [snapshot.capacity.memory_mb, snapshot.capacity.vcores],
@@ -60,8 +61,8 @@ def look_document(
                 "backlog_since_s": q.backlog_since_s,
                 "last_start_s": q.last_start_s,
                 "mean_task_s": q.mean_task_s,
-                "weight": None if is_below(q.name, creating) else weights.get(q.name),
-                **({"created": True} if is_below(q.name, creating) else {}),
+                "weight": None if q.name in created else weights.get(q.name),
+                **({"created": True} if q.name in created else {}),
                 **({"of_parent": guaranteed[q.name]} if q.name in guaranteed else {}),
             }
             for q in snapshot.queues.values()

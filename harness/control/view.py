@@ -73,9 +73,9 @@ class QueueRow:
     newcomer: bool = False
     #: Whether the RM has created it below a queue that does so, where the controller writes nothing.
     created: bool = False
-    #: The limits that block the queue or a part of what it waits for, if the RM's limits were requested; and whether
-    #: they block all of it.
+    #: The limits that block the queue or a part of what it waits for, if the RM's limits were requested.
     holds: tuple[Hold, ...] = ()
+    #: Whether these limits block all that it waits for.
     blocked: bool = False
 
     @property
@@ -339,6 +339,7 @@ def from_rm(
         leaf = queue.leaf or path in ends
         row = known or QueueRow(path, queue.parent, leaf, own.get(path, unsaid))
         accumulated = row.accumulated if kept is not None else retained.get(path, 0.0)
+        holds = holds_of_queue(facts, path) if facts is not None and leaf else ()
         rows[path] = replace(
             row,
             leaf=leaf,
@@ -355,7 +356,7 @@ def from_rm(
             ordering=queue.policy,
             allocated_vcores=max(queue.used.vcores, 0),
             of_parent=guaranteed.get(path),
-            holds=(holds := holds_of_queue(facts, path) if facts is not None and leaf else ()),
+            holds=holds,
             blocked=facts is not None and blocks_all(facts, path, holds),
         )
     held = sum(queue.used.vcores for queue in status.queues.values() if queue.leaf)

@@ -175,10 +175,11 @@ class Feature:
             with contextlib.suppress(InputError):
                 if cluster.values:
                     here = self._uncovered(cluster)
-                    if self.played_without and cluster.whole and not here:
+                    if here:
+                        own, name = here, here[0].name
+                    elif self.played_without and cluster.whole:
                         # It is on by Hadoop's default, which a scheduler's file does not tell the simulator.
                         return None
-                    own, name = here or own, here[0].name if here else name
         more = f" and {len(own) - 1} more" if own[1:] else ""
         return Cell("refused", f"a scheduler's file with {name}{more} ({own[0].what}; `--drop` leaves it out)")
 

@@ -34,7 +34,8 @@ def set_am_limit(s: S, k: int) -> None:
 
 
 @kernel
-def _user_am_limit(s: S, k: int) -> tuple[int, int]:
+def user_am_limit(s: S, k: int) -> tuple[int, int]:
+    """Return what the AMs of one user may hold in a leaf (MB, vcores)."""
     q = s.q[k]
     if s.g[0].mutations & MUT_AMLIMIT:
         return _FAR, _FAR
@@ -67,7 +68,7 @@ def activate(s: S, k: int, now: int) -> None:
             ensure_user(s, x.uq)
             u = s.u[x.uq]
             if not known:
-                of_user_mb, of_user_vcores = _user_am_limit(s, k)
+                of_user_mb, of_user_vcores = user_am_limit(s, k)
                 known = True
             if first or fits(s, x.am_mb + u.am_mb, x.am_vcores + u.am_vcores, of_user_mb, of_user_vcores):
                 count_apps(s, x.uq, -1, 1)

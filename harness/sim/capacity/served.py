@@ -15,7 +15,7 @@ import numpy as np
 from harness.base.errors import InputError
 from harness.model.queues import ensure_root_prefix
 from harness.sim.capacity import state as st
-from harness.sim.capacity.activation import _user_am_limit
+from harness.sim.capacity.activation import user_am_limit
 from harness.sim.capacity.conf import PREFIX, properties
 from harness.sim.capacity.users import limit_now
 from harness.sim.serve.values import resource
@@ -96,7 +96,7 @@ class ServedCapacityScheduler(ServedScheduler):
             return "Application is Activated, waiting for resources to be assigned for AM. "
         leaf = int(a["q"])
         q, u = S.q[leaf], S.u[a["uq"]]
-        of_user = _user_am_limit(S, leaf)
+        of_user = user_am_limit(S, leaf)
         mb, vcores, counts = int(a["am_mb"]), int(a["am_vcores"]), bool(S.g[0]["drf"])
         for whose, used, most in (
             ("Queue's", q, (int(q["am_limit_mb"]), int(q["am_limit_vcores"]))),
@@ -265,7 +265,7 @@ class ServedCapacityScheduler(ServedScheduler):
         while at >= 0:
             u = S.u[at]
             if limit is None or am_limit is None:
-                limit, am_limit = limit_now(S, leaf), _user_am_limit(S, leaf)
+                limit, am_limit = limit_now(S, leaf), user_am_limit(S, leaf)
             used, am_used = (resource(int(u[f"{of}_mb"]), int(u[f"{of}_vcores"])) for of in ("used", "am"))
             nothing = resource(0, 0)
             usage = {"partitionName": "", "used": used, "reserved": nothing, "pending": nothing, "amUsed": am_used}
