@@ -372,7 +372,8 @@ def explain_app(view: View, app: AppStatus) -> list[str]:
             lines.append("Its queue waits for nothing.")
     elif app.state != "ACCEPTED":
         lines.append("Its scheduler does not know it yet: the ResourceManager is recording it.")
-    # An application whose master has its container, and has not registered, waits for nothing of the scheduler.
+    # An application that is not running although its AM has a container waits for the AM to register, not for the
+    # scheduler.
     if row.wants and row.parent is not None and not holds and (waits or app.state == "RUNNING"):
         lines += _next(view, row)
     return [*lines, *told]

@@ -130,9 +130,9 @@ class Ownership(ABC):
     managed: dict[str, dict[str, list[Any]]] = field(default_factory=dict)
     #: Removed queues -> their baseline and managed values, restored if the queue reappears with the share it had.
     departed: dict[str, dict[str, Any]] = field(default_factory=dict)
-    #: Values that controllers are known to have written, oldest first, by queue (for attributes other than the share:
-    #: by queue, tab and attribute). An older copy of the file can bring such a value back; it is never mistaken for an
-    #: administrator's.
+    #: Values that controllers have written, oldest first. The key is the queue's path for its share; for any other
+    #: attribute it is the path, a tab and the attribute's name (`_written_as`). If an older copy of the file brings
+    #: such a value back, it is not taken for the administrator's.
     written: dict[str, list[Any]] = field(default_factory=dict)
     #: Queues whose configuration was restored -> the administrator's values and the controller's values at that time. A
     #: file that was opened before the restore and saved afterwards brings the controller's values back.
@@ -140,7 +140,7 @@ class Ownership(ABC):
     #: Number of documents prepared for this store. Of two ledgers, or a ledger and a lease, the one with the higher
     #: generation has the later values.
     generation: int = 0
-    #: Whether the ledger is an older copy, so that it lacks the values that a controller has written since.
+    #: Whether the ledger was restored from an older copy. It then lacks the values that were written after the copy.
     from_copy: bool = False
     #: Whether a lease announces the values that another controller writes.
     leased: bool = field(default=False, init=False)
@@ -360,7 +360,7 @@ class Ownership(ABC):
         a round number. A round share could also be the administrator's.
         """
         return {
-            path.rpartition(".")[0]
+            parent(path)
             for path, written in self.written.items()
             if path in stands
             and (share := stands[path][self.SHARE]) in written
@@ -380,9 +380,9 @@ class Ownership(ABC):
             if path in stands and managed.get(self.SHARE):
                 share = stands[path][self.SHARE]
                 if share not in managed[self.SHARE] and share not in self.written.get(path, []):
-                    groups.setdefault(path.rpartition(".")[0], {})[path] = share
+                    groups.setdefault(parent(path), {})[path] = share
         persons = self._changed_by_hand(groups, stands)
-        his = {path for parent, changed in groups.items() if parent in persons for path in changed}
+        his = {path for above, changed in groups.items() if above in persons for path in changed}
         return his, bool(groups.keys() - persons)
 
     def _changed_by_hand(self, groups: Mapping[str, Mapping[str, object]], stands: Mapping[str, Values]) -> set[str]:
@@ -391,7 +391,7 @@ class Ownership(ABC):
         If any share of a group looks computed, another controller has written the whole group. ``groups``: parent ->
         queue -> unknown share.
         """
-        return {parent for parent, changed in groups.items() if all(self._by_hand(share) for share in changed.values())}
+        return {above for above, changed in groups.items() if all(self._by_hand(share) for share in changed.values())}
 
     @abstractmethod
     def _by_hand(self, share: object) -> bool:
@@ -492,8 +492,8 @@ class Ownership(ABC):
         left = [path for path in gone if path in self.departed]
         steered = {parent(path) for path, managed in self.managed.items() if managed.get(self.SHARE)}
         steered |= {parent(path) for path in left}
-        # Children of a new group keep the order that they had when the group was copied or renamed as a whole. At the
-        # first reading every queue is new, and none is a copy.
+        # If a whole group was copied or renamed, its children are in the same order as before, so the new parents are
+        # searched, too. At the first reading every queue is new, and none is a copy.
         groups = stands.keys() - self.baseline.keys() if self.baseline else set()
         models = self._models(left, beside=steered | groups)
         found = models.likenesses(new, self._by_hand)
@@ -616,10 +616,10 @@ class Ownership(ABC):
         self.from_copy = True
         self._hold_computed(stands)
         shares = {path: stands[path][self.SHARE] for path in self.managed.keys() & stands.keys()}
-        not_his = {path.rpartition(".")[0] for path, share in shares.items() if not self._by_hand(share)}
+        not_his = {parent(path) for path, share in shares.items() if not self._by_hand(share)}
         for path, share in shares.items():
             managed = self.managed[path]
-            computed = path.rpartition(".")[0] in not_his
+            computed = parent(path) in not_his
             if not managed.get(self.SHARE) or share in managed[self.SHARE]:
                 continue
             if computed or self._means_absent(path, share):
@@ -645,7 +645,7 @@ class Ownership(ABC):
             known = self.baseline.get(path) or self.returned.get(path, {}).get("baseline", {})
             own, share = known.get(self.SHARE), said[self.SHARE]
             if self.SHARE in known and share != own and not self.managed.get(path, {}).get(self.SHARE):
-                groups.setdefault(path.rpartition(".")[0], {})[path] = own, share
+                groups.setdefault(parent(path), {})[path] = own, share
         for group in groups.values():
             if all(self._by_hand(share) for _, share in group.values()):
                 continue

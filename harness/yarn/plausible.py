@@ -31,9 +31,10 @@ MOST_NAMED = 5
 
 @dataclass(slots=True)
 class Sifted:
-    """Applications with possible figures. ``left_out``: ID of another application -> why its figures are impossible.
+    """The applications of an answer whose figures are possible, and those that were left out.
 
-    ``clock_s``: the ResourceManager's time when it was asked, seconds since 1970 (None: not known).
+    ``left_out``: application ID -> why its figures are impossible. ``clock_s``: the ResourceManager's time at that
+    answer, seconds since 1970 (None: not known).
     """
 
     apps: list[AppStatus] = field(default_factory=list)

@@ -108,7 +108,7 @@ def test_children_that_were_made_share_what_their_parent_has() -> None:
     rm.created = dict.fromkeys(rm.created, 0.0)
     found = with_created({"root": 100.0, **BASE}, rm.shown())
     assert (found["root.research.ann"], found["root.research.bob"]) == (7.5, 7.5)
-    # Beside siblings that the configuration names, as much as these have for theirs; together what the parent has.
+    # With configured siblings, the shares are in the ratio of the capacities and add up to the parent's.
     named = {"root": 100.0, **BASE, "root.research.ann": 15.0}
     rm.created = {"root.research.ann": 10.0, "root.research.bob": 5.0}
     found = with_created(named, rm.shown())

@@ -312,7 +312,7 @@ def test_room_that_no_node_has_in_one_piece() -> None:
         # The vcores are used up, and the memory is not.
         (Resource(8192, 2), Resource(2048, 2), (Resource(1024, 1),), ("vcores", 2, 2), "to 3 vcores or more"),
         (Resource(8192, 2), Resource(2048, 2), (), ("vcores", 2, 2), "to 3 vcores or more"),
-        # One of several sizes fits.
+        # The applications ask for two sizes, and the smaller one fits what is left below the maximum.
         (Resource(2560, 3), Resource(2048, 2), (Resource(512, 1), Resource(4096, 1)), None, ""),
         (Resource(2560, 3), Resource(2048, 2), (Resource(256, 2), Resource(512, 1)), None, ""),
     ],

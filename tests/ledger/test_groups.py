@@ -91,7 +91,7 @@ def test_creations_and_removals_leave_a_parents_account_and_debt_alone(
                 assert below(now, "root.p.n") == pytest.approx(below(was, "root.p.n"), abs=1e-3)
         for leaf in now.keys() - before.keys() - seen:
             parent = leaf.rpartition(".")[0]
-            # A nested parent that is new itself, or had no leaf, is at its own parent's level.
+            # Only below a parent that had leaves before: a new parent's level follows from its own parent's.
             if leaf not in PARTS and any(other == parent or other.startswith(f"{parent}.") for other in before):
                 level = below(now, parent) / below(weights, parent)
                 assert now[leaf] / weights[leaf] == pytest.approx(level, rel=1e-6, abs=1e-3), "neither owed nor owing"

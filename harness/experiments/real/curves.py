@@ -393,7 +393,7 @@ def settle(jobs: Sequence[JobRun], rest: RestClient, *, wait_s: float = SETTLE_S
     if not ended:
         return []
     until, unread = time.monotonic() + wait_s, []
-    # If the RM does not answer here, it hardly does below, where it is told.
+    # A failure here needs no report: the requests below would fail, too, and they are reported.
     with contextlib.suppress(YarnfairError):
         while rest.metrics().containers_allocated > 0 and time.monotonic() < until:
             time.sleep(SETTLE_LOOK_S)

@@ -55,7 +55,7 @@ def used(jobs: list[Any]) -> list[int]:
 def test_figures_are_those_after_the_last_container(monkeypatch: pytest.MonkeyPatch) -> None:
     jobs: list[JobRun] = [ended("1"), ended("2"), ended("3", "RUNNING"), ended("gone")]
     rm = Rm(5)
-    # What still runs is not asked for; what is not answered stays, and is told.
+    # Running applications are not queried again. One whose query fails keeps its values and is returned.
     assert settle(jobs, rm) == ["application_1_gone"]  # type: ignore[arg-type]
     assert rm.asked == ["application_1_1", "application_1_2"]
     assert used(jobs) == [9000, 9000, 5000, 5000]

@@ -1,4 +1,4 @@
-"""Why an application waits on a served cluster: the RM's words and figures, and what `explain` makes of them."""
+"""Applications that a limit holds on a served cluster: the diagnostics and limits that REST shows, and `explain`."""
 
 from __future__ import annotations
 
