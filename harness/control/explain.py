@@ -13,7 +13,18 @@ from harness.base.words import counted, seconds
 from harness.control.changes import SAME, amount
 from harness.control.view import QueueRow, Rival, View, alarms, by_priority, head, rivals
 from harness.yarn.answers import AppStatus
-from harness.yarn.holds import ahead, ask_of_queue, holds_of_app, is_cut_off, room, size_words, waits_for_master
+from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.holds import (
+    Hold,
+    ahead,
+    ask_of_queue,
+    holds_of_app,
+    is_cut_off,
+    not_running,
+    room,
+    size_words,
+    waits_for_master,
+)
 from harness.yarn.queue_answers import CAPACITY
 from harness.yarn.turns import Turn, turn
 
@@ -38,7 +49,7 @@ def moment(view: View, at_s: float) -> str:
 def explain(view: View, path: str) -> list[str]:
     """Return the explanation as lines of one or two sentences."""
     row = view.queues[path]
-    lines = [_now(view, row), *full(view), *_held(view, row)]
+    lines = [_now(view, row), *full(view), *_closed(view, path), *_held(view, row)]
     if (accounts := _accounts(view, row)) is not None:
         lines.append(accounts)
     if row.parent is not None:
@@ -195,14 +206,42 @@ def _against(view: View, row: QueueRow, *, owed: bool) -> str:
     return f"at the {percent(due)} that are due to it or more, it gives nothing back for now"
 
 
+def _closed(view: View, path: str) -> list[str]:
+    """Explain that the queue takes no new applications, if that is so."""
+    found = [] if view.facts is None else not_running(view.facts, path)
+    if not found:
+        return []
+    states = " and ".join(f"{limits.path} is {limits.state}" for limits in found)
+    settings = " and ".join(f"{PREFIX}{limits.path}.state" for limits in found)
+    return [f"{states}: it takes no new applications. Those that it has go on. To open it, set {settings} to RUNNING."]
+
+
+def _all_of(holds: Sequence[Hold], app: str = "") -> list[str]:
+    """Explain that an application waits for several limits, of which raising only one does not help."""
+    if len(holds) < 2:
+        return []
+    settings = ", ".join(dict.fromkeys(hold.setting for hold in holds))
+    who = f"{app} waits" if app else "It waits"
+    return [f"{who} for {'both' if len(holds) == 2 else 'all'} of these limits; raise together: {settings}."]
+
+
+def _first_held(view: View, row: QueueRow) -> list[str]:
+    """Explain that the first application that waits in a queue is held by several limits, if that is so."""
+    waiting = [] if view.facts is None else view.facts.waiting(row.path)
+    if view.facts is None or not waiting:
+        return []
+    return _all_of(holds_of_app(view.facts, waiting[0]), waiting[0].id)
+
+
 def _held(view: View, row: QueueRow) -> list[str]:
     """Explain which limits block the queue, or state that none does."""
     if row.holds and not row.blocked:
         some = [f"A part of what it waits for is held. {hold.line()}" for hold in row.holds]
-        return [*some, f"No limit holds the rest. {_room(view, row)}".rstrip()]
+        return [*some, *_first_held(view, row), f"No limit holds the rest. {_room(view, row)}".rstrip()]
     if row.holds:
         turn = turn_of(view, row)
-        return [*(hold.line() for hold in row.holds), *([] if turn is None else [turn.words])]
+        lines = [*(hold.line() for hold in row.holds), *_first_held(view, row)]
+        return [*lines, *([] if turn is None else [turn.words])]
     if not row.leaf and _blocked(view, row.path):
         held = [path for path, other in view.queues.items() if other.blocked and path.startswith(row.path + ".")]
         more = f" and {len(held) - 3} more" if len(held) > 3 else ""
@@ -350,7 +389,7 @@ def explain_app(view: View, app: AppStatus) -> list[str]:
     if row is None:
         return [*lines, f"The scheduler shows no queue {app.queue}.", *told]
     holds = holds_of_app(facts, app)
-    lines += [hold.line() for hold in holds]
+    lines += [*(hold.line() for hold in holds), *_all_of(holds)]
     waits = waits_for_master(app)
     before = ahead(facts, app)
     if (held := turn(facts, holds, app.queue, app.user, len(before))) is not None:

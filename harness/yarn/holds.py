@@ -14,7 +14,7 @@ import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from harness.base.errors import YarnfairError
@@ -51,10 +51,10 @@ _ASK = re.compile(r"(?:AM Resource Request = |Resource request: )<memory:(\d{1,1
 class Hold:
     """One limit that blocks a queue or an application.
 
-    ``kind``: am-share, user-am-share, maximum, running-apps, user-running-apps, user-limit or state. ``queue``: the
-    queue to which the limit belongs, which is the blocked queue or an ancestor. ``has`` and ``limit``: present usage
-    and limit, in ``unit`` (MiB, vcores, applications); None if the RM does not show them. ``setting``: name of the
-    setting to change. ``mend``: sentence about its new value.
+    ``kind``: am-share, user-am-share, maximum, running-apps, user-running-apps or user-limit. ``queue``: the queue to
+    which the limit belongs, which is the blocked queue or an ancestor. ``has`` and ``limit``: present usage and limit,
+    in ``unit`` (MiB, vcores, applications); None if the RM does not show them. ``setting``: name of the setting to
+    change. ``mend``: sentence about its new value. ``least``: that value, where it is known.
     """
 
     kind: str
@@ -65,6 +65,7 @@ class Hold:
     has: float | None = None
     limit: float | None = None
     unit: str = ""
+    least: float | None = None
 
     def line(self) -> str:
         """Describe the limit for a person."""
@@ -228,7 +229,7 @@ def blocks_all(facts: Facts, path: str, holds: Sequence[Hold]) -> bool:
     """
     if not holds:
         return False
-    if any(hold.kind in ("maximum", "state") for hold in holds):
+    if any(hold.kind == "maximum" for hold in holds):
         return True
     waiting = facts.waiting(path)
     if not all(holds_of_app(facts, app) for app in waiting):
@@ -253,7 +254,16 @@ def holds_of_app(facts: Facts, app: AppStatus) -> tuple[Hold, ...]:
     if app.state != "RUNNING" or not (queue.containers_pending or queue.demand != queue.used):
         return ()
     found = [*_of_queues(facts, queue, _ask_of(facts, queue, [])), *_of_users(facts, app.queue, {app.user})]
-    return _distinct(hold for hold in found if hold.kind != "state")
+    return _distinct(found)
+
+
+def not_running(facts: Facts, path: str) -> list[QueueLimits]:
+    """Return a Capacity Scheduler's queue and its ancestors as far as their state is not RUNNING.
+
+    Such a queue takes no new applications. Those that it has taken go on and get containers, also those that still wait
+    for their AM (``AbstractCSQueue.stopQueue``: the queue is DRAINING until the last one has ended).
+    """
+    return [limits for limits in facts.limits.upwards(path) if facts.is_capacity and limits.state != "RUNNING"]
 
 
 def ahead(facts: Facts, app: AppStatus) -> list[AppStatus]:
@@ -362,14 +372,6 @@ def _of_queues(facts: Facts, leaf: QueueStatus, ask: Resource | None) -> Iterato
     """Yield the limits of the queue and its ancestors that block all of the queue's applications."""
     for limits in facts.limits.upwards(leaf.path):
         path = limits.path
-        if facts.is_capacity and limits.state != "RUNNING":
-            yield Hold(
-                "state",
-                path,
-                f"{PREFIX}{path}.state",
-                f"{path} is {limits.state}, so that no application is taken",
-                "Set it to RUNNING",
-            )
         yield from _too_many_apps(facts, limits)
         if path != "root" and (hold := _at_maximum(facts, leaf, limits, ask)) is not None:
             yield hold
@@ -476,8 +478,58 @@ def _of_master(facts: Facts, app: AppStatus) -> Iterator[Hold]:
     user = next((one for one in limits.users if one.name == app.user), None)
     if _USER_AM.search(app.diagnostics) and user is not None:
         yield _user_am_share(facts, limits, user, ask)
+        return
+    of_queue = _am_share(facts, limits, ask)
+    # The scheduler compares with the user's limit only what the queue's limit has let pass, and names the first one.
+    if user is None or not _exceeds_own_am_limit(facts, limits, user, ask):
+        yield of_queue
     else:
-        yield _am_share(facts, limits, ask)
+        yield from _together(of_queue, _user_am_share(facts, limits, user, ask), limits)
+
+
+def _together(of_queue: Hold, of_user: Hold, limits: QueueLimits) -> tuple[Hold, Hold]:
+    """Return the limits for AMs of a queue and of a user that hold the same application.
+
+    If both depend on the same setting, its new value has to suffice for both.
+    """
+    if of_queue.setting != of_user.setting:
+        return of_queue, of_user
+    now = limits.setting("maximum-am-resource-percent")
+    known = [hold.least for hold in (of_queue, of_user) if hold.least is not None]
+    least = max(known) if len(known) == 2 else None
+    both = _raise(now, least)
+    return replace(of_queue, mend=both, least=least), replace(of_user, mend=both, least=least)
+
+
+def _exceeds_own_am_limit(facts: Facts, limits: QueueLimits, user: UserUse, ask: Resource | None) -> bool:
+    """Return whether the user's own limit for AMs has no room for one more, whatever the queue's limit is.
+
+    An RM shows the smaller one of the user's and the queue's limit as the user's
+    (``AbstractLeafQueue.getUserAMResourceLimitPerPartition``), so the user's own one is computed.
+    """
+    percent, factor = limits.setting("maximum-am-resource-percent"), limits.setting("user-limit-factor")
+    if not facts.is_capacity or ask is None or percent is None:
+        return False
+    guaranteed = facts.status.queues[limits.path].fair_share
+    for unit in ("MiB", "vcores") if facts.counts_vcores else ("MiB",):
+        need, shown = _amount(user.am_used + ask, unit), _amount(user.am_limit, unit)
+        own = _amount(guaranteed, unit) * percent * (1.0 if factor is None else _user_part(limits, factor))
+        step = 1 if facts.smallest is None else max(_amount(facts.smallest, unit), 1)
+        own = math.ceil(own / step - 1e-6) * step
+        if need > shown and need > max(own, shown if shown < _amount(limits.am_limit, unit) else 0):
+            return True
+    return False
+
+
+def _user_part(limits: QueueLimits, factor: float) -> float:
+    """Return the part of a queue's limit for AMs that is one user's: equal parts, but at least the minimum.
+
+    A factor of -1 stands for no such limit, so that one user may have all of it.
+    """
+    if factor < 0:
+        return 1.0
+    least = (limits.setting("minimum-user-limit-percent") or 0.0) / 100.0
+    return min(max(least, 1.0 / max(len(limits.users), 1)), 1.0) * factor
 
 
 def _passed_over(facts: Facts, limits: QueueLimits) -> bool:
@@ -532,8 +584,8 @@ def _am_share(facts: Facts, limits: QueueLimits, ask: Resource | None) -> Hold:
     if not facts.is_capacity:
         fair = facts.status.queues[path].fair_share
         whole = fair.memory_mb if short.unit == "MiB" else fair.vcores
-        least = f"to {_up((short.has + short.more) / whole, 2)} or more" if whole > 0 and short.more else "higher"
-        mend = f"Set it in the allocation file {least} (a part of its fair share), or to -1 (no limit)"
+        value = f"to {_up((short.has + short.more) / whole, 2)} or more" if whole > 0 and short.more else "higher"
+        mend = f"Set it in the allocation file {value} (a part of its fair share), or to -1 (no limit)"
         return Hold(
             "am-share", path, f"maxAMShare of {path}", words, mend, has=short.has, limit=short.most, unit=short.unit
         )
@@ -541,15 +593,12 @@ def _am_share(facts: Facts, limits: QueueLimits, ask: Resource | None) -> Hold:
     name, now = f"{PREFIX}{limits.name_of(key)}", limits.setting(key)
     # The AM limit is a fraction of the guaranteed capacity, or of the resources available to the queue if that is more.
     one = _amount(facts.status.queues[path].fair_share, short.unit)
-    mend = _raise(
-        now,
-        _least(facts, short.unit, now=now, one=one, limit=short.most, need=short.has + short.more)
-        if short.more
-        else None,
-    )
+    least = _least(facts, short, now=now, one=one)
     # With a fraction of 1, the queue's maximum is the limit (see `_distinct`).
     limit = None if now is not None and now >= 1 else short.most
-    return Hold("am-share", path, name, words, mend, has=short.has, limit=limit, unit=short.unit)
+    return Hold(
+        "am-share", path, name, words, _raise(now, least), has=short.has, limit=limit, unit=short.unit, least=least
+    )
 
 
 def _user_am_share(facts: Facts, limits: QueueLimits, user: UserUse, ask: Resource | None) -> Hold:
@@ -562,15 +611,9 @@ def _user_am_share(facts: Facts, limits: QueueLimits, user: UserUse, ask: Resour
         key, now = "user-limit-factor", factor
     one = float(_amount(facts.status.queues[limits.path].fair_share, short.unit))
     if factor is not None and factor >= 0:
-        # Each active user has an equal part of the limit, but at least the minimum.
-        one *= max((limits.setting("minimum-user-limit-percent") or 0.0) / 100.0, 1.0 / max(len(limits.users), 1))
-        one *= (percent or 0.0) if key == "user-limit-factor" else factor
-    mend = _raise(
-        now,
-        _least(facts, short.unit, now=now, one=one, limit=short.most, need=short.has + short.more)
-        if short.more
-        else None,
-    )
+        one *= _user_part(limits, 1.0) * (percent or 0.0) if key == "user-limit-factor" else _user_part(limits, factor)
+    least = _least(facts, short, now=now, one=one)
+    mend = _raise(now, least)
     if key != "user-limit-factor" and factor is not None and factor >= 0:
         mend += f", or {PREFIX}{limits.name_of('user-limit-factor')} (now {_few(factor)})"
     return Hold(
@@ -582,6 +625,7 @@ def _user_am_share(facts: Facts, limits: QueueLimits, user: UserUse, ask: Resour
         has=short.has,
         limit=short.most,
         unit=short.unit,
+        least=least,
     )
 
 
@@ -589,19 +633,19 @@ def _amount(of: Resource, unit: str) -> int:
     return of.vcores if unit == "vcores" else of.memory_mb
 
 
-def _least(facts: Facts, unit: str, *, now: float | None, one: float, limit: int, need: int) -> float | None:
-    """Return a value of a Capacity Scheduler's setting with which its limit for masters is at least ``need``.
+def _least(facts: Facts, short: _Shortage, *, now: float | None, one: float) -> float | None:
+    """Return a value of a Capacity Scheduler's setting with which its limit lets one more AM start.
 
     The limit is the setting times a base, rounded up to a multiple of the smallest container
     (``AbstractLeafQueue.getUserAMResourceLimitPerPartition``, ``calculateAndGetAMResourceLimitPerPartition``). So the
     limit in force may be nearly one smallest container above that product, and does not grow in proportion. ``one`` is
-    a lower bound of the limit with the value 1, from the queue's capacity; ``now`` is the present value and ``limit``
-    the limit in force. The result is always above ``now``. It is None if no sufficient value can be determined, or if
-    ``need`` is already within the limit.
+    a lower bound of the limit with the value 1, from the queue's capacity; ``now`` is the present value. The result is
+    always above ``now``. It is None if no sufficient value can be determined, or if one more is within the limit.
     """
-    if need <= limit:
+    need, limit = short.has + short.more, short.most
+    if not short.more or need <= limit:
         return None
-    step = 0 if facts.smallest is None else _amount(facts.smallest, unit)
+    step = 0 if facts.smallest is None else _amount(facts.smallest, short.unit)
     if step > 0:
         # A product one unit above a multiple of the step is rounded up to the next multiple.
         product, before = (need + step - 1) // step * step - step + 1, limit - step

@@ -49,8 +49,6 @@ def turn_of_hold(facts: Facts, hold: Hold, path: str, user: str = "", before: in
     before
         Number of applications ahead of it that wait for the same limit.
     """
-    if hold.kind == "state":
-        return Turn(None, "Its turn does not come before the queue is set to RUNNING.")
     if not user and hold.kind in _OF_USERS:
         user = next((app.user for app in facts.waiting(path)), "")
     if hold.kind in ("maximum", "user-limit"):

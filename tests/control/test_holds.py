@@ -82,11 +82,16 @@ HELD = {
 }  # fmt: skip
 
 
+#: Where a second limit holds the same application.
+ALSO = {("capacity", "root.most"): ["user-am-share"]}
+
+
 @pytest.mark.parametrize(("kind", "path"), HELD)
 def test_a_queue_is_told_which_limit_holds_it_and_which_setting_mends_it(kind: str, path: str) -> None:
     facts = facts_of(kind)
-    [hold] = holds_of_queue(facts, path)
+    hold, *more = holds_of_queue(facts, path)
     *told, mend = HELD[kind, path]
+    assert [one.kind for one in more] == ALSO.get((kind, path), [])
     assert [hold.kind, hold.queue, hold.setting, hold.has, hold.limit] == told
     assert mend in hold.mend
     view = view_of(facts)
@@ -96,6 +101,58 @@ def test_a_queue_is_told_which_limit_holds_it_and_which_setting_mends_it(kind: s
     [app] = [app for app in facts.waiting(path) if hold in holds_of_app(facts, app)][:1]
     assert hold.line() in explain_app(view, app)
     assert expected_s(view, view.queues[path]) is None
+
+
+def test_a_users_limit_is_told_that_the_scheduler_does_not_name_because_another_one_holds_first() -> None:
+    """On a ResourceManager (3.5.0), the third application of this queue did not start with a higher maximum alone.
+
+    It started with a maximum of 30 and a part for masters of 1.57, and not with 1.56.
+    """
+    facts = facts_of("capacity")
+    setting = f"{P}root.most.maximum-am-resource-percent"
+    _, user = holds_of_queue(facts, "root.most")
+    assert (user.kind, user.setting, user.has, user.limit) == ("user-am-share", setting, 1024, 1024)
+    assert user.mend == "Raise it from 1 to 1.57 or more"
+    [app] = facts.waiting("root.most")
+    words = explain_app(view_of(facts), app)
+    together = f"raise together: {P}root.most.maximum-capacity, {setting}."
+    assert f"It waits for both of these limits; {together}" in words
+    assert f"{app.id} waits for both of these limits; {together}" in explain(view_of(facts), "root.most")
+
+
+@pytest.mark.parametrize(
+    ("percent", "factor", "queue_mb", "user_has_mb", "user_mb", "told"),
+    [
+        # Both depend on the same setting: the larger value is told. The user's limit is that of the queue's guarantee.
+        (0.6, -1.0, 512, 512, 512, {"am-share": "to 0.94 or more", "user-am-share": "to 0.94 or more"}),
+        # The user's own limit, 819 MiB x 3, has room: the queue's limit only cuts what is shown of it.
+        (1.0, 3.0, 1024, 1024, 1024, {"am-share": "to 1.57 or more"}),
+        (1.0, 0.5, 1024, 512, 512, {"am-share": "to 1.57 or more", "user-am-share": "from 0.5 to 0.94 or more"}),
+    ],
+)
+def test_the_limits_for_masters_of_the_queue_and_of_the_user_are_told_where_both_hold(
+    percent: float, factor: float, queue_mb: int, user_has_mb: int, user_mb: int, told: dict[str, str]
+) -> None:
+    """Only the queue's limit was told, whose advice alone starts no application."""
+    facts = facts_of("capacity")
+    limits = facts.limits.queues["root.most"]
+    [anna] = limits.users
+    anna = replace(anna, am_used=Resource(user_has_mb, 1), am_limit=Resource(user_mb, 1))
+    settings = {**(limits.settings or {}), "maximum-am-resource-percent": percent, "user-limit-factor": factor}
+    of_queue = Resource(queue_mb, 1)
+    changed = replace(limits, users=(anna,), settings=settings, am_used=of_queue, am_limit=of_queue)
+    room = replace(facts.status.queues["root.most"], maximum=Resource(8192, 16))
+    facts = replace(
+        facts,
+        status=replace(facts.status, queues={**facts.status.queues, "root.most": room}),
+        limits=replace(facts.limits, queues={**facts.limits.queues, "root.most": changed}),
+    )
+    [app] = facts.waiting("root.most")
+    found = holds_of_app(facts, app)
+    assert [one.kind for one in found] == list(told)
+    for hold in found:
+        assert told[hold.kind] in hold.mend
+    assert any("raise together" in line for line in explain_app(view_of(facts), app)) is (len(told) > 1)
 
 
 @pytest.mark.parametrize(
@@ -437,13 +494,31 @@ def test_one_users_limit_does_not_hold_the_others(others_mb: int, active: bool, 
     assert ("No limit holds the rest" in words) is (not blocked)
 
 
-def test_a_stopped_queue_is_told() -> None:
+def test_a_queue_that_takes_no_new_applications_holds_none_that_it_has_taken() -> None:
+    """On a ResourceManager (3.5.0), a waiting application of a DRAINING queue started when another one ended.
+
+    `explain` named the state as its limit: its turn would not come before the queue is set to RUNNING.
+    """
     facts = facts_of("capacity")
     limits = dict(facts.limits.queues)
-    limits["root.parallel"] = replace(limits["root.parallel"], state="STOPPED", max_running=None, running=2)
+    limits["root.am"] = replace(limits["root.am"], state="DRAINING")
+    limits["root.users"] = replace(limits["root.users"], state="STOPPED", max_running=None, running=2)
+    limits["root.dept"] = replace(limits["root.dept"], state="STOPPED")
+    limits["root.dept.x"] = replace(limits["root.dept.x"], state="STOPPED")
     facts = replace(facts, limits=replace(facts.limits, queues=limits))
-    [hold] = holds_of_queue(facts, "root.parallel")
-    assert (hold.kind, hold.setting) == ("state", f"{P}root.parallel.state")
+    [hold] = holds_of_queue(facts, "root.am")
+    assert hold.kind == "user-am-share"
+    view = view_of(facts)
+    line = (
+        "root.am is DRAINING: it takes no new applications. Those that it has go on. "
+        f"To open it, set {P}root.am.state to RUNNING."
+    )
+    assert line in explain(view, "root.am")
+    words = " ".join(explain(view, "root.am"))
+    assert "does not come before" not in words
+    words = " ".join(explain(view, "root.dept.x"))
+    assert f"To open it, set {P}root.dept.x.state and {P}root.dept.state to RUNNING." in words
+    assert not any(line.endswith("to RUNNING.") for line in explain(view, "root.factor"))
 
 
 def answering(kind: str) -> FakeServer:
