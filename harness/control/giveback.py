@@ -9,6 +9,7 @@ process can tell which of them it is.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,7 +20,7 @@ from harness.control.actuator import Prepared
 from harness.control.gate import in_short
 from harness.control.identity import OtherCluster
 from harness.control.interfaces import Actuator
-from harness.control.lease import HeldByAnother, Lease
+from harness.control.lease import HeldByAnother, Lease, lease_store
 from harness.control.ownership import generation_of
 from harness.control.settings import ControlSettings
 from harness.control.values import Nonsense
@@ -99,6 +100,8 @@ def release(
         The configuration cannot be read or written.
     """
     notes: list[tuple[str, str]] = []
+    if text := restore_left(actuator, store.identity):
+        notes.append(("note", text))
     signed = lease is not None and _noted(notes, "lease", lease.hold)
     if lease is not None:
         adopt(actuator, store, lease)
@@ -144,6 +147,28 @@ def release(
         if released is None:
             lease.end()
     return Release(words, failed, tuple(dict.fromkeys(notes)), prepared)
+
+
+def restore_left(actuator: Actuator[ClientT], owner: str) -> str:
+    """Restore the administrator's values in a file to which a symbolic link has led until now.
+
+    Call it before the configuration is read again, because the file is recognised by its content. ``owner``: identity
+    of this controller's ledger, whose lease is removed there. Returns a description ('': no link has been changed).
+    """
+    place = actuator.beside
+    left = None if place is None else place.left()
+    if place is None or left is None:
+        return ""
+    what = f"{place.name} leads to another file now; {left.name}, to which it led before,"
+    try:
+        original = actuator.original()
+        left.write(original.after, before=original.before)
+        old = Lease(lease_store(left), owner, 1.0, time.monotonic)
+        if not old.other_holder():
+            old.store.remove()
+    except YarnfairError as error:
+        return f"{what} may still have what was written there: {error.line()}"
+    return f"{what} has the administrator's own {actuator.values_name} again"
 
 
 def _recognise(client: ClientT, recognise: Callable[[ClientT], None]) -> None:

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from harness.base.errors import InputError, YarnfairError
 from harness.control.processes import boot_id, is_dead, this_process
-from harness.yarn.files import ConfigStore
+from harness.yarn.files import ConfigStore, always
 
 #: The holder renews the lease after this fraction of its duration.
 RENEW_PART = 1 / 3
@@ -48,16 +48,50 @@ class HeldByAnother(InputError):
     """Another controller holds the lease."""
 
 
+class _Beside(ConfigStore):
+    """A file beside an allocation file, wherever symbolic links lead to the allocation file at the moment.
+
+    Administrators switch a link to another folder or file (releases, mounted configurations). Everybody who opens the
+    allocation file afterwards looks for the lease beside the new one.
+    """
+
+    def __init__(self, store: ConfigStore, ending: str) -> None:
+        self._store, self._ending = store, ending
+
+    def _now(self) -> ConfigStore:
+        return self._store.beside(f".{self._store.file_name}.{self._ending}")
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self._now().name
+
+    @property
+    def file_name(self) -> str:
+        return self._now().file_name
+
+    def read(self) -> bytes:
+        return self._now().read()
+
+    def _put(self, data: bytes, still: Callable[[], None] = always) -> None:
+        self._now()._put(data, still)
+
+    def remove(self) -> None:
+        self._now().remove()
+
+    def clear(self) -> int:
+        return self._now().clear()
+
+
 def lease_store(store: ConfigStore) -> ConfigStore:
     """Return the store of the lease file beside an allocation file."""
-    return store.beside(f".{store.file_name}.lease")
+    return _Beside(store, "lease")
 
 
 def lease_of(
     store: ConfigStore, owner: str, lease_s: float, clock: Callable[[], float], memory: Memory | None = None
 ) -> Lease:
     """Return the lease of an allocation file."""
-    return Lease(lease_store(store), owner, lease_s, clock, store.beside(f".{store.file_name}.standby"), memory)
+    return Lease(lease_store(store), owner, lease_s, clock, _Beside(store, "standby"), memory)
 
 
 class Lease:
@@ -226,8 +260,9 @@ class Lease:
             self.announced, self.announced_by, self.released = json.loads(json.dumps(dict(announced))), self.owner, new
             self._silent, self._unannounced = False, True
             self._renew(self._clock(), data)
-        elif self._renewed_s is None or self._clock() - self._renewed_s >= self.lease_s * RENEW_PART:
-            # The write that follows must finish before the lease expires.
+        elif not data or self._renewed_s is None or self._clock() - self._renewed_s >= self.lease_s * RENEW_PART:
+            # The write that follows must finish before the lease expires. A lease that somebody has deleted, or that is
+            # not beside the file to which a link leads now, tells nobody.
             self._renew(self._clock(), data)
 
     def lasts(self) -> None:

@@ -44,6 +44,7 @@ from harness.control.events import (
     Write,
 )
 from harness.control.gate import in_short
+from harness.control.giveback import restore_left
 from harness.control.identity import ClusterFacts, OtherCluster
 from harness.control.interfaces import Actuator, Observer, ObserverContext
 from harness.control.kept import decision_document, look_document
@@ -423,6 +424,8 @@ class Controller(Tenure[ClientT]):
 
     def _read(self) -> None:
         """Read the configuration, and report drift of managed values. Raises what reading raises."""
+        if self.holds and (text := restore_left(self.actuator, self.store.identity)):
+            self._alarm("note", text)
         self._catch_up()
         drift = self.actuator.read(words_lost=self._words_lost)
         if drift and self.holds:

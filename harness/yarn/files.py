@@ -109,6 +109,13 @@ class ConfigStore(ABC):
         """The file's name in its folder."""
         raise NotImplementedError(f"{type(self).__name__} knows no folder")
 
+    def left(self) -> ConfigStore | None:
+        """Return the file that was written last, if a symbolic link has led to another one since; else None.
+
+        A file is returned once.
+        """
+        return None
+
     def remarks(self) -> list[str]:
         """Return messages about metadata of the file that writes since the last call have not preserved.
 
@@ -236,6 +243,8 @@ class LocalStore(ConfigStore):
     path: Path
     #: Remarks since the last call of `remarks`, as an ordered set.
     _remarks: dict[str, None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    #: The file that was written last, with links resolved (none: no write yet).
+    _written: list[Path] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def name(self) -> str:  # type: ignore[override]
@@ -302,6 +311,7 @@ class LocalStore(ConfigStore):
                 _take_back(temporary, target, data)
                 raise self._changed()
             self._remarks.update(dict.fromkeys(remarks))
+            self._written[:] = [target]
             folder = os.open(target.parent, os.O_RDONLY)
             try:
                 os.fsync(folder)
@@ -333,6 +343,13 @@ class LocalStore(ConfigStore):
         except OSError as error:
             raise InputError(f"leftovers beside it cannot be removed: {reason(error)}", where=self.name) from None
         return len(left)
+
+    def left(self) -> ConfigStore | None:
+        """Return the file that was written last, if the path leads to another one now and that file still exists."""
+        if not self._written or self._written[0] == Path(os.path.realpath(self.path)):
+            return None
+        before = self._written.pop()
+        return LocalStore(before) if before.exists() else None
 
     def remarks(self) -> list[str]:
         """Return attributes that could not be kept, and hard links that were cut, since the last call."""

@@ -248,8 +248,7 @@ def test_who_signs_late_over_a_slow_network_replaces_nothing_newer(late: str, tm
             super()._put_over(data, before, still)
 
     place = slow.store
-    assert isinstance(place, LocalStore)
-    slow.store = Slow(place.path)
+    slow.store = Slow(Path(place.name))
     with pytest.raises(HeldByAnother, match="another controller has just signed the lease"):
         slow.hold()
     assert json.loads(place.read())["owner"] == fast.owner
@@ -269,8 +268,7 @@ def test_what_could_not_be_said_is_said_before_the_file_is_written(tmp_path: Pat
             raise InputError("No space left on device")
 
     place = one.store
-    assert isinstance(place, LocalStore)
-    one.store = Full(place.path)
+    one.store = Full(Path(place.name))
     with pytest.raises(InputError, match="No space left"):
         one.keep({"baseline": {"root.a": {"weight": 2.0}}})
     one.store = place
