@@ -7,8 +7,6 @@ missing executors or cancels requests.
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim import nodes
 from harness.sim.asking import ask
 from harness.sim.calls import C_RELEASE, note
@@ -25,12 +23,12 @@ from harness.sim.dynamic import (
 from harness.sim.events import E_ACT, push
 from harness.sim.granted import drain
 from harness.sim.kernel import kernel
-from harness.sim.state import NEED_ROOM
-from harness.sim.world import J_RUNNING, NEVER
+from harness.sim.state import NEED_ROOM, SchedulerState
+from harness.sim.world import J_RUNNING, NEVER, World
 
 
 @kernel
-def _last_executor(W: Any, j: int) -> Any:
+def _last_executor(W: World, j: int) -> int:
     """Return the executor that was granted first (the end of the list), or -1 if there is none."""
     c = W.jobs[j].ex_head
     while c >= 0 and W.runs[c].st_next >= 0:
@@ -39,7 +37,7 @@ def _last_executor(W: Any, j: int) -> Any:
 
 
 @kernel
-def _goes(W: Any, j: int, c: int) -> Any:
+def _goes(W: World, j: int, c: int) -> None:
     """Mark an executor for removal; its container is released at the allocator's next exchange with YARN."""
     d, run = W.dyn[j], W.runs[c]
     d.live -= 1
@@ -52,7 +50,7 @@ def _goes(W: Any, j: int, c: int) -> Any:
 
 
 @kernel
-def _retarget(W: Any, j: int, now: int) -> Any:
+def _retarget(W: World, j: int, now: int) -> bool:
     """Set the target from the number of tasks that wait or run; return whether the target has changed."""
     d = W.dyn[j]
     needed, old = executors_needed(W, j), d.target
@@ -78,7 +76,7 @@ def _retarget(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def _remove_idle(W: Any, j: int, now: int) -> Any:
+def _remove_idle(W: World, j: int, now: int) -> bool:
     """Mark executors whose idle timeout has passed for removal, as far as the target and the minimum allow it."""
     d = W.dyn[j]
     left = d.up
@@ -94,7 +92,7 @@ def _remove_idle(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def look(W: Any, j: int, now: int) -> Any:
+def look(W: World, j: int, now: int) -> None:
     """Run one round of the manager: set the target and remove executors that have been idle for too long."""
     d, job = W.dyn[j], W.jobs[j]
     if d.next_ms != now or job.state != J_RUNNING:
@@ -123,7 +121,7 @@ def look(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def _cancel_unheard(W: Any, j: int, excess: int, now: int) -> Any:
+def _cancel_unheard(W: World, j: int, excess: int, now: int) -> None:
     """Cancel surplus containers that were granted but not yet fetched by the allocator."""
     g, job = W.g[0], W.jobs[j]
     start_ms = g.container_start_ms if job.ex_start_ms < 0 else job.ex_start_ms
@@ -136,7 +134,7 @@ def _cancel_unheard(W: Any, j: int, excess: int, now: int) -> Any:
 
 
 @kernel
-def request(S: Any, W: Any, j: int, now: int) -> Any:
+def request(S: SchedulerState, W: World, j: int, now: int) -> None:
     """Request missing executors or cancel surplus requests, and release the containers of removed executors."""
     g, job, d = W.g[0], W.jobs[j], W.dyn[j]
     missing = d.target - job.ex_wanted - d.live

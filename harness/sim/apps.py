@@ -17,8 +17,6 @@ stage releases one container every ``reduce_preempt_ms``.
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim import nodes, ops
 from harness.sim.allocation import request
 from harness.sim.asking import ask
@@ -38,15 +36,15 @@ from harness.sim.master import beat
 from harness.sim.members import joins, leaves
 from harness.sim.quantum import assume, begin, leave
 from harness.sim.spark import enough_executors, fill_executors
-from harness.sim.state import NEED_ROOM
+from harness.sim.state import NEED_ROOM, SchedulerState
 from harness.sim.tasks import COPY_ASKED, IS_REPEATED, drop_redo, inner_used, may_ask, put_redo, seal, take_redo, wake
-from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK
+from harness.sim.world import J_ENDED, J_FREE, J_RUNNING, J_SUBMITTED, NEVER, SERVICE, SPARK, World
 
 # --- actions of the AM ---
 
 
 @kernel
-def act(S: Any, W: Any, j: int, now: int) -> Any:
+def act(S: SchedulerState, W: World, j: int, now: int) -> None:
     """Let a job's AM react to its latest response: request containers, open stages, or end the job."""
     job = W.jobs[j]
     if job.state != J_RUNNING or now < job.am0_ms:
@@ -108,7 +106,7 @@ def act(S: Any, W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def _through(S: Any, W: Any, j: int, now: int) -> Any:
+def _through(S: SchedulerState, W: World, j: int, now: int) -> None:
     """End a job whose tasks have all ended, once its AM has finished its remaining work (commit, history)."""
     job = W.jobs[j]
     if job.lifetime_ms < NEVER:
@@ -121,7 +119,7 @@ def _through(S: Any, W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def check_reduces(S: Any, W: Any, j: int, now: int) -> Any:
+def check_reduces(S: SchedulerState, W: World, j: int, now: int) -> None:
     """Release one task's container if the tasks on which it depends wait for containers and none of them runs.
 
     The check is repeated every ``reduce_preempt_ms`` as long as the job holds containers of stages that are not open.
@@ -164,7 +162,7 @@ def check_reduces(S: Any, W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def speculate(W: Any, j: int, now: int) -> Any:
+def speculate(W: World, j: int, now: int) -> None:
     """Request speculative copies of tasks that have run much longer than their stage's mean duration."""
     g, job = W.g[0], W.jobs[j]
     if job.state == J_RUNNING:
@@ -194,7 +192,7 @@ def speculate(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def arrive(S: Any, W: Any, j: int, now: int) -> Any:
+def arrive(S: SchedulerState, W: World, j: int, now: int) -> None:
     """Submit a job to the scheduler; a rejected job has failed."""
     g, job = W.g[0], W.jobs[j]
     unmanaged = job.am_mb == 0 and job.am_vc == 0
@@ -225,7 +223,7 @@ def arrive(S: Any, W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def restart_lost(S: Any, W: Any, now: int) -> Any:
+def restart_lost(S: SchedulerState, W: World, now: int) -> None:
     """Start a new attempt of every job whose AM was lost."""
     g = W.g[0]
     g.am_lost = 0
@@ -235,7 +233,7 @@ def restart_lost(S: Any, W: Any, now: int) -> Any:
 
 
 @kernel
-def _restart(S: Any, W: Any, j: int, now: int) -> Any:
+def _restart(S: SchedulerState, W: World, j: int, now: int) -> None:
     """Start a new attempt of a job whose AM was lost.
 
     Ended tasks stay ended, except those of Spark, whose results were lost with the driver.
@@ -289,7 +287,7 @@ def _restart(S: Any, W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def finish(S: Any, W: Any, j: int, now: int) -> Any:
+def finish(S: SchedulerState, W: World, j: int, now: int) -> None:
     """End a job: end its application and all its containers, and schedule the jobs that follow it."""
     g, job = W.g[0], W.jobs[j]
     if job.state == J_ENDED or job.state == J_FREE:

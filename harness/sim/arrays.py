@@ -16,7 +16,7 @@ import hashlib
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ClassVar, Self, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Generic, Self, TypeVar, get_type_hints, overload
 
 import numpy as np
 from llvmlite import ir  # type: ignore[import-untyped]
@@ -74,22 +74,85 @@ def in_lines(dtype: np.dtype[Any]) -> np.dtype[Any]:
     )
 
 
-def record(*fields: str, lines: bool = True) -> np.dtype[Any]:
-    """Return the dtype of a record.
+#: Types of the fields of a `Record`, beside ``int`` (64 bits) and ``float`` (64 bits). Compiled code reads all integers
+#: as int64: Int32 is for slots, flags and lengths of lists, Int8 for flags of which there are very many.
+Int32 = Annotated[int, np.int32]
+Int8 = Annotated[int, np.int8]
+Float32 = Annotated[float, np.float32]
 
-    Parameters
+
+class Record:
+    """Base class of the records that the arrays consist of. Its subclasses are declarations and have no instances.
+
+    A subclass declares one field a line, in their order in memory: ``name: type``, with one of ``int``, ``Int32``,
+    ``Int8``, ``float``, ``Float32``, and with the field's meaning and unit beside it. Fields that are used together
+    should share a cache line of 64 bytes. With ``lines=False`` the records of an array follow one another without
+    padding; otherwise each begins at a cache line (`in_lines`).
+
+    Attributes
     ----------
-    fields
-        The names of fields, separated by spaces, in their order in memory. Fields that are used together should share
-        a cache line of 64 bytes. ``name``: int64; ``name:i``: int32, for slots, flags and lengths of lists;
-        ``name:b``: a flag; ``name:d``, ``name:f``: float64 and float32. Compiled code reads all integers as int64.
-    lines
-        Whether in an array each record begins at a cache line (`in_lines`).
+    dtype : numpy.dtype
+        The layout in memory.
     """
-    kinds = {"": np.int64, "i": np.int32, "b": np.int8, "d": np.float64, "f": np.float32}
-    pairs = [field.partition(":")[::2] for text in fields for field in text.split()]
-    made = np.dtype([(name, kinds[kind]) for name, kind in pairs], align=True)
-    return in_lines(made) if lines else made
+
+    dtype: ClassVar[np.dtype[Any]]
+
+    def __init_subclass__(cls, *, lines: bool = True) -> None:
+        hints = get_type_hints(cls, include_extras=True)
+        fields = [(name, _element_type(kind)) for name, kind in hints.items() if name != "dtype"]
+        made = np.dtype(fields, align=True)
+        cls.dtype = in_lines(made) if lines else made
+
+    if TYPE_CHECKING:
+        # In Python, a record is an element of a numpy array, and its fields are read by name.
+        def __getitem__(self, field: str) -> Any: ...
+        def __setitem__(self, field: str, value: Any) -> None: ...
+
+
+def _element_type(kind: Any) -> np.dtype[Any]:
+    """Return the type of the elements of an array, or of a field: a `Record`, or one of the types that a field has."""
+    if isinstance(kind, type) and issubclass(kind, Record):
+        return kind.dtype
+    made: np.dtype[Any] = np.dtype(getattr(kind, "__metadata__", (kind,))[0])
+    return made
+
+
+if TYPE_CHECKING:
+    _Element_co = TypeVar("_Element_co", covariant=True)
+
+    class Column(np.ndarray[Any, np.dtype[Any]], Generic[_Element_co]):
+        """An array with one dimension. Compiled code indexes it by integers only."""
+
+        @overload  # type: ignore[override]
+        def __getitem__(self, index: int, /) -> _Element_co: ...
+        @overload
+        def __getitem__(self, index: Any, /) -> Any: ...
+        def __getitem__(self, index: Any, /) -> Any: ...
+
+    class Table(np.ndarray[Any, np.dtype[Any]], Generic[_Element_co]):
+        """An array with two dimensions."""
+
+        @overload  # type: ignore[override]
+        def __getitem__(self, index: tuple[int, int], /) -> _Element_co: ...
+        @overload
+        def __getitem__(self, index: Any, /) -> Any: ...
+        def __getitem__(self, index: Any, /) -> Any: ...
+
+    class Cube(np.ndarray[Any, np.dtype[Any]], Generic[_Element_co]):
+        """An array with three dimensions."""
+
+else:
+
+    class _Dimensions:
+        """``Column[JobRecord]`` and the like, as `Arrays` reads them: the elements' type, the number of dimensions."""
+
+        def __init__(self, count: int) -> None:
+            self.count = count
+
+        def __getitem__(self, element: Any) -> Any:
+            return Annotated[np.ndarray, element, self.count]
+
+    Column, Table, Cube = _Dimensions(1), _Dimensions(2), _Dimensions(3)
 
 
 class ArraysType(types.Type):
@@ -142,7 +205,8 @@ class ColumnType(types.Type):
 class Arrays:
     """Base class of a NamedTuple of arrays. It precedes the NamedTuple: ``class S(Arrays, _Fields)``.
 
-    Each field declares its content: ``name: Annotated[np.ndarray, dtype, dimensions]``.
+    Each field declares its content: ``name: Column[element]``, or `Table` or `Cube` for two or three dimensions. The
+    elements are records (`Record`), ``int`` or ``float``.
 
     Attributes
     ----------
@@ -159,13 +223,18 @@ class Arrays:
     def __init_subclass__(cls) -> None:
         fields: tuple[str, ...] = cls._fields  # type: ignore[attr-defined]
         hints = get_type_hints(cls, include_extras=True)
-        cls.layout = {name: (np.dtype(kind), ndim) for name in fields for kind, ndim in [hints[name].__metadata__]}
+        cls.layout = {name: (_element_type(kind), ndim) for name in fields for kind, ndim in [hints[name].__metadata__]}
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Create the tuple and bind its arrays."""
         made = super().__new__(cls, *args, **kwargs)
         made._bind()
         return made
+
+    if TYPE_CHECKING:
+
+        def _replace(self, **arrays: np.ndarray) -> Self:
+            """Return a copy with some arrays replaced, as the NamedTuple's own method does."""
 
     @classmethod
     def _make(cls, values: Iterable[Any]) -> Self:

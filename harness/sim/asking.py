@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim import nodes
 from harness.sim.calls import C_ASK, note
 from harness.sim.events import E_ACT, push
 from harness.sim.kernel import kernel
 from harness.sim.longterm_kernels import settle
-from harness.sim.state import NEED_ROOM
+from harness.sim.state import NEED_ROOM, SchedulerState
+from harness.sim.world import World
 
 
 @kernel
-def ask(S: Any, W: Any, j: int, priority: int, count: int, mb: int, vc: int, now: int) -> Any:
+def ask(S: SchedulerState, W: World, j: int, priority: int, count: int, mb: int, vc: int, now: int) -> bool:
     """Set the outstanding number of a job's containers at a priority; return whether the scheduler accepted the ask.
 
     Parameters

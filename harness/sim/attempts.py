@@ -4,12 +4,7 @@ Follows SchedulerApplicationAttempt, AppSchedulingInfo and AbstractYarnScheduler
 schedulers share as well. Each scheduler's package defines how a change affects queues and users (`harness.sim.ops`).
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
-
-from typing import Any
 
 from harness.sim import ops
 from harness.sim.containers import (
@@ -24,13 +19,13 @@ from harness.sim.containers import (
     settle_given,
 )
 from harness.sim.kernel import kernel
-from harness.sim.state import COMPLETED
+from harness.sim.state import COMPLETED, SchedulerState
 
 # --- asks
 
 
 @kernel
-def _set_ask(s: Any, i: int, r: int, count: int, mb: int, vcores: int) -> None:
+def _set_ask(s: SchedulerState, i: int, r: int, count: int, mb: int, vcores: int) -> None:
     """Set the number of outstanding containers of an ask, and the resources (MB, vcores) of each."""
     settle_given(s, r)
     g, e = s.g[0], s.r[r]
@@ -45,7 +40,7 @@ def _set_ask(s: Any, i: int, r: int, count: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def put(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> int:
+def put(s: SchedulerState, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> int:
     """Set an application's ask under a key; return its slot, or -1 if it is dropped because its count is 0."""
     r = find_ask(s.r, s.a[i], priority, alloc_id)
     if r < 0 and count > 0:
@@ -60,7 +55,7 @@ def put(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcore
 
 
 @kernel
-def give_back(s: Any, c: int) -> None:
+def give_back(s: SchedulerState, c: int) -> None:
     """Restore the request of a container that its AM never fetched, with the resources that were requested."""
     x = s.c[c]
     r = find_ask(s.r, s.a[x.app], x.priority, x.alloc_id)
@@ -74,7 +69,7 @@ def give_back(s: Any, c: int) -> None:
 
 
 @kernel
-def _usage_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> Any:
+def _usage_changed(s: SchedulerState, leaf: int, now: int, delta_mb: int, delta_vcores: int) -> None:
     """Before a grant, update the longest wait of the leaf and restart its waiting time; ignore other changes."""
     if delta_mb > 0 or delta_vcores > 0:
         x = s.x[leaf]
@@ -86,7 +81,7 @@ def _usage_changed(s: Any, leaf: int, now: int, delta_mb: int, delta_vcores: int
 
 
 @kernel
-def change_usage(s: Any, i: int, now: int, mb: int, vcores: int) -> None:
+def change_usage(s: SchedulerState, i: int, now: int, mb: int, vcores: int) -> None:
     """Add resources to the usage of an application, its queues and the cluster; negative amounts subtract them."""
     g, x = s.g[0], s.a[i]
     if g.hooks != 0:
@@ -105,7 +100,7 @@ def change_usage(s: Any, i: int, now: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def grant(s: Any, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> int:
+def grant(s: SchedulerState, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> int:
     """Serve application i's ask r with a container on a node where it fits; return the slot of the container."""
     g, ask = s.g[0], s.r[r]
     c = new_container(s, i, ni, mb, vcores, now)
@@ -124,7 +119,7 @@ def grant(s: Any, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reser
 
 
 @kernel
-def complete(s: Any, c: int, why: int, now: int, killed: bool) -> None:
+def complete(s: SchedulerState, c: int, why: int, now: int, killed: bool) -> None:
     """Complete a container: log it, reduce usage and restore an unfetched request, if it is live; then free its node.
 
     ``killed``: the container did not end by itself, so that its node still has to report its end. Follows
@@ -147,7 +142,7 @@ def complete(s: Any, c: int, why: int, now: int, killed: bool) -> None:
 
 
 @kernel
-def begin_attempt(s: Any, i: int, now: int) -> None:
+def begin_attempt(s: SchedulerState, i: int, now: int) -> None:
     """Start an attempt without asks and containers."""
     g, x = s.g[0], s.a[i]
     g.serial += 1
@@ -160,7 +155,7 @@ def begin_attempt(s: Any, i: int, now: int) -> None:
 
 
 @kernel
-def end_attempt(s: Any, i: int, why: int, now: int) -> None:
+def end_attempt(s: SchedulerState, i: int, why: int, now: int) -> None:
     """End an attempt: kill its live containers, give up its reservations, drop its asks."""
     x = s.a[i]
     n = by_hash(s, x.live_head, True, x.live_cap, s.work, 0)

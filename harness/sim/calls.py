@@ -18,7 +18,7 @@ from harness.base.errors import InternalError
 from harness.model.jobs import JobSpec, NodeSpec
 from harness.model.queues import AllocationFile
 from harness.sim.kernel import kernel
-from harness.sim.world import MAX_STAGES, W
+from harness.sim.world import MAX_STAGES, World
 
 C_JOIN, C_LEAVE, C_UPDATE, C_HEARTBEAT, C_EXIT, C_APP, C_ASK, C_RELEASE, C_END, C_RESTART = range(10)
 
@@ -35,7 +35,7 @@ _DECISION = {
 
 
 @kernel
-def note(W: Any, now: int, kind: int, a: int, b: int, c: int, d: int, e: int) -> Any:
+def note(W: World, now: int, kind: int, a: int, b: int, c: int, d: int, e: int) -> None:
     """Write one call with its arguments to ``W.calls`` if the run is recorded.
 
     `harness.sim.loop.run` ensures that there is enough space.
@@ -51,7 +51,7 @@ def note(W: Any, now: int, kind: int, a: int, b: int, c: int, d: int, e: int) ->
 
 
 @kernel
-def most_calls(W: Any) -> Any:
+def most_calls(W: World) -> int:
     """Return the largest number of notes that one iteration of `harness.sim.loop.run` may add."""
     g = W.g[0]
     return g.live_runs + len(W.jobs) + g.ring_n * (2 + g.update_ms // g.node_hb_ms) + 2 * MAX_STAGES + 64
@@ -82,7 +82,7 @@ class Calls:
         """Record that an allocation file takes effect. The caller has taken all earlier notes."""
         self.events.append({"t": now_ms, "reload": _text(allocations)})
 
-    def take(self, world: W) -> None:
+    def take(self, world: World) -> None:
         """Move the notes from the world into this object."""
         g = world.g
         for entry in world.calls[: int(g["calls_n"][0])].tolist():
@@ -95,7 +95,7 @@ class Calls:
             self.masters[-1].update(zip(names, entry[2:], strict=True))
         g["calls_n"] = 0
 
-    def room(self, world: W) -> W:
+    def room(self, world: World) -> World:
         """Return the world with enough space for the notes that `most_calls` allows."""
         size = len(world.calls)
         while size < 2 * int(most_calls(world)):

@@ -117,11 +117,11 @@ def compile_part(scheduler: str, which: int) -> None:
     from numba.core import types
 
     from harness.sim.interfaces import simulated
-    from harness.sim.world import W
+    from harness.sim.world import World
 
     kinds: dict[str, Any] = {
         "state": simulated(scheduler).state.compiled_type(),
-        "world": W.compiled_type(),
+        "world": World.compiled_type(),
         "int": types.int64,
         "int table": types.Array(types.int64, 2, "C"),
         "real table": types.Array(types.float64, 2, "C"),

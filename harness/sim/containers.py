@@ -4,19 +4,13 @@ The state `s` may be that of any scheduler, because the records of containers, n
 fields in all of them.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from harness.base.errors import InternalError
+from harness.sim.arrays import Column
 from harness.sim.kernel import kernel
 from harness.sim.lists import chained, keyed, linked, pool
-from harness.sim.state import IGNORED, MUT_HASHORDER, RESERVED, UNRESERVED, WORLD
+from harness.sim.state import IGNORED, MUT_HASHORDER, RESERVED, UNRESERVED, WORLD, SchedulerState
 
 #: Lists: an application's live containers, the containers on a node, and an application's asks.
 _into_live, _out_of_live = linked("live_head", "live_tail", "a_prev", "a_next")
@@ -30,7 +24,7 @@ _take_ask, _free_ask = pool("free_r", "next", "n_free_r")
 
 
 @kernel
-def log(s: Any, now: int, kind: int, app: int, node: int) -> int:
+def log(s: SchedulerState, now: int, kind: int, app: int, node: int) -> int:
     """Append a log record and return its index. The caller has reserved its space.
 
     All other fields of the record are set to 0 or -1 (none). If the simulated world reads the log (``G.hooks`` is
@@ -52,7 +46,7 @@ def log(s: Any, now: int, kind: int, app: int, node: int) -> int:
 
 
 @kernel
-def log_container(s: Any, now: int, kind: int, c: int, why: int) -> int:
+def log_container(s: SchedulerState, now: int, kind: int, c: int, why: int) -> int:
     """Append a log record about a container and return its index."""
     x = s.c[c]
     k = log(s, now, kind, x.app, x.node)
@@ -65,7 +59,7 @@ def log_container(s: Any, now: int, kind: int, c: int, why: int) -> int:
 
 
 @kernel
-def is_launched(s: Any, c: int) -> bool:
+def is_launched(s: SchedulerState, c: int) -> bool:
     """Return whether the node has reported the container as launched."""
     x = s.c[c]
     if x.launched == 1:
@@ -81,7 +75,7 @@ def is_launched(s: Any, c: int) -> bool:
 
 
 @kernel
-def report_done(s: Any, c: int, heartbeats: int) -> None:
+def report_done(s: SchedulerState, c: int, heartbeats: int) -> None:
     """Schedule the node's report that the container has completed, ``heartbeats`` heartbeats from now."""
     x = s.c[c]
     node = s.n[x.node]
@@ -95,7 +89,7 @@ def report_done(s: Any, c: int, heartbeats: int) -> None:
 
 
 @kernel
-def free_if_gone(s: Any, c: int) -> None:
+def free_if_gone(s: SchedulerState, c: int) -> None:
     """Free a container's slot once nothing refers to it."""
     x = s.c[c]
     if x.alive == 1 and x.live == 0 and x.on_node == 0 and x.done == 0 and x.kill_due == 0:
@@ -104,7 +98,7 @@ def free_if_gone(s: Any, c: int) -> None:
 
 
 @kernel
-def node_release(s: Any, c: int, by_node: bool) -> None:
+def node_release(s: SchedulerState, c: int, by_node: bool) -> None:
     """Free a container's resources on its node; those of a launched container only if ``by_node``.
 
     ``by_node``: the node itself has reported the container's end. Follows SchedulerNode.releaseContainer.
@@ -124,7 +118,7 @@ def node_release(s: Any, c: int, by_node: bool) -> None:
 
 
 @kernel
-def settle_given(s: Any, r: int) -> None:
+def settle_given(s: SchedulerState, r: int) -> None:
     """Store the count of an ask that is about to change in the container whose restored request it is."""
     e = s.r[r]
     if e.given >= 0:
@@ -134,7 +128,7 @@ def settle_given(s: Any, r: int) -> None:
 
 
 @kernel
-def log_reservation(s: Any, now: int, kind: int, ni: int) -> None:
+def log_reservation(s: SchedulerState, now: int, kind: int, ni: int) -> None:
     """Append a log record about a node's reservation."""
     node = s.n[ni]
     k = log(s, now, kind, node.res_app, ni)
@@ -149,7 +143,7 @@ def log_reservation(s: Any, now: int, kind: int, ni: int) -> None:
 
 
 @kernel
-def hold(s: Any, i: int, r: int, ni: int, now: int) -> None:
+def hold(s: SchedulerState, i: int, r: int, ni: int, now: int) -> None:
     """Reserve a node for application i's ask r. The reserved container gets the next container number."""
     g, x, node, ask = s.g[0], s.a[i], s.n[ni], s.r[r]
     x.cid += 1
@@ -161,7 +155,7 @@ def hold(s: Any, i: int, r: int, ni: int, now: int) -> None:
 
 
 @kernel
-def let_go(s: Any, ni: int, now: int) -> int:
+def let_go(s: SchedulerState, ni: int, now: int) -> int:
     """Remove a node's reservation; return the application for which the node was reserved."""
     node = s.n[ni]
     log_reservation(s, now, UNRESERVED, ni)
@@ -172,7 +166,7 @@ def let_go(s: Any, ni: int, now: int) -> int:
 
 
 @kernel
-def new_app(s: Any, q: int, user: int, app_id: int, managed: int) -> int:
+def new_app(s: SchedulerState, q: int, user: int, app_id: int, managed: int) -> int:
     """Create an application in leaf `q` and return its slot. The caller has reserved the space."""
     i = _take_app(s.a, s.g[0])
     x = s.a[i]
@@ -182,7 +176,7 @@ def new_app(s: Any, q: int, user: int, app_id: int, managed: int) -> int:
 
 
 @kernel
-def node_maximum(s: Any) -> None:
+def node_maximum(s: SchedulerState) -> None:
     """Set the maximum over all nodes of each resource (ClusterNodeTracker)."""
     g = s.g[0]
     g.node_max_mb, g.node_max_vcores, g.node_max_known = -1, -1, 0
@@ -194,7 +188,7 @@ def node_maximum(s: Any) -> None:
 
 
 @kernel
-def container_exit(s: Any, c: int) -> int:
+def container_exit(s: SchedulerState, c: int) -> int:
     """Let the process of a container exit. Its node reports this at its next heartbeat, before containers are assigned.
 
     Returns 0, or IGNORED if the container is not live, has exited already, or is unknown to its AM.
@@ -210,7 +204,7 @@ def container_exit(s: Any, c: int) -> int:
 
 
 @kernel
-def link_ask(s: Any, i: int, priority: int, alloc_id: int) -> int:
+def link_ask(s: SchedulerState, i: int, priority: int, alloc_id: int) -> int:
     """Insert a new ask (count 0) into an application's list; return its slot. The caller has reserved the space."""
     g, x = s.g[0], s.a[i]
     r = _take_ask(s.r, g)
@@ -227,7 +221,7 @@ def link_ask(s: Any, i: int, priority: int, alloc_id: int) -> int:
 
 
 @kernel
-def unlink_ask(s: Any, i: int, r: int) -> None:
+def unlink_ask(s: SchedulerState, i: int, r: int) -> None:
     """Remove an ask from its application's list and free its slot."""
     settle_given(s, r)
     x = s.a[i]
@@ -237,7 +231,7 @@ def unlink_ask(s: Any, i: int, r: int) -> None:
 
 
 @kernel
-def new_container(s: Any, i: int, ni: int, mb: int, vcores: int, now: int) -> int:
+def new_container(s: SchedulerState, i: int, ni: int, mb: int, vcores: int, now: int) -> int:
     """Create a container of application i on a node; return its slot. The caller has reserved the space."""
     g, x, node = s.g[0], s.a[i], s.n[ni]
     c = _take_container(s.c, g)
@@ -269,7 +263,7 @@ def new_container(s: Any, i: int, ni: int, mb: int, vcores: int, now: int) -> in
 
 
 @kernel
-def end_container(s: Any, c: int) -> None:
+def end_container(s: SchedulerState, c: int) -> None:
     """Remove a container from its application's live containers. It stays on its node until `node_release`."""
     x = s.c[c]
     a = s.a[x.app]
@@ -282,7 +276,7 @@ def end_container(s: Any, c: int) -> None:
 
 
 @kernel
-def forget_reports(s: Any, ni: int, n: int) -> None:
+def forget_reports(s: SchedulerState, ni: int, n: int) -> None:
     """Drop the pending reports of a lost node, and free the slots of its `n` containers, which are in ``work[:n]``."""
     node = s.n[ni]
     while node.done_head >= 0:
@@ -296,7 +290,7 @@ def forget_reports(s: Any, ni: int, n: int) -> None:
 
 
 @kernel
-def join(s: Any, ni: int) -> None:
+def join(s: SchedulerState, ni: int) -> None:
     """Register a node without containers, and add its capacity to the cluster's."""
     g, node = s.g[0], s.n[ni]
     node.alive, node.avail_mb, node.avail_vcores = 1, node.total_mb, node.total_vcores
@@ -311,7 +305,7 @@ def join(s: Any, ni: int) -> None:
 
 
 @kernel
-def by_hash(s: Any, first: int, of_app: bool, cap: int, work: np.ndarray, at: int) -> int:
+def by_hash(s: SchedulerState, first: int, of_app: bool, cap: int, work: Column[int], at: int) -> int:
     """Write the containers of a list to ``work[at:]`` in the order of a Java hash table; return their number.
 
     Parameters
@@ -345,7 +339,7 @@ def by_hash(s: Any, first: int, of_app: bool, cap: int, work: np.ndarray, at: in
 
 
 @kernel
-def app_hash(s: Any, app_id: int) -> int:
+def app_hash(s: SchedulerState, app_id: int) -> int:
     """Return ApplicationId.hashCode as an unsigned 32-bit number."""
     ts = s.g[0].cluster_ts
     folded = (ts ^ (ts >> 32)) & 0xFFFFFFFF
@@ -354,7 +348,7 @@ def app_hash(s: Any, app_id: int) -> int:
 
 
 @kernel
-def attempt_hash(s: Any, c: int) -> int:
+def attempt_hash(s: SchedulerState, c: int) -> int:
     """Return ApplicationAttemptId.hashCode of a container's attempt as an unsigned 32-bit number."""
     x = s.c[c]
     return ((347671 * ((347671 * 5501 + app_hash(s, x.app_id)) & 0xFFFFFFFF)) + x.attempt) & 0xFFFFFFFF

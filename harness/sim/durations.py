@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import math
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.sim.kernel import kernel
 
@@ -129,8 +129,12 @@ _FAR_TAIL = (
 # fmt: on
 
 
+#: The coefficients of a polynomial of degree 7, the highest power first.
+_Coefficients = tuple[float, float, float, float, float, float, float, float]
+
+
 @kernel
-def _polynomial(of: Any, r: float) -> float:
+def _polynomial(of: _Coefficients, r: float) -> float:
     """Evaluate a polynomial of degree 7; its terms are summed in pairs, which a processor can compute in parallel."""
     square: float = r * r
     high: float = (of[0] * r + of[1]) * square + (of[2] * r + of[3])
@@ -139,7 +143,10 @@ def _polynomial(of: Any, r: float) -> float:
 
 
 @kernel
-def _fraction(of: Any, r: float) -> tuple[float, float]:
+def _fraction(
+    of: tuple[_Coefficients, _Coefficients],
+    r: float,
+) -> tuple[float, float]:
     """Return the numerator and the denominator of a rational function at r."""
     return _polynomial(of[0], r), _polynomial(of[1], r)
 
@@ -158,7 +165,7 @@ def normal_quantile(p: float) -> float:
 
 
 @kernel
-def draw_ms(u: float, kind: int, a: float, b: float, values: np.ndarray, first: int, count: int) -> float:
+def draw_ms(u: float, kind: int, a: float, b: float, values: NDArray[np.float64], first: int, count: int) -> float:
     """Return a duration, ms (not rounded), as the u-quantile of a distribution.
 
     Parameters

@@ -8,26 +8,25 @@ Spark's would. The resulting requests are in harness.sim.allocation.
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from harness.sim.events import E_ACT, E_ALLOCATE, push
 from harness.sim.kernel import kernel
-from harness.sim.world import NEVER
+from harness.sim.world import NEVER, World
 
 #: Period of Spark's manager, and the time after which its allocator asks YARN again after a larger request.
 LOOKS_MS, ASKS_AGAIN_MS = 100, 200
 
-#: States of an executor (RUN.up): its container is granted and it starts; it takes tasks; it will be released at the
-#: master's next heartbeat.
+#: States of an executor (RunRecord.up): its container is granted and it starts; it takes tasks; it will be released at
+#: the master's next heartbeat.
 STARTING, UP, GOING = 0, 1, 2
 
-#: Bits for data that tasks leave in their executor: shuffle files, cached blocks (of an executor RUN.keeps, of a stage
-#: STAGE.leaves).
+#: Bits for data that tasks leave in their executor: shuffle files, cached blocks (of an executor RunRecord.keeps, of a
+#: stage StageRecord.leaves).
 SHUFFLED, CACHED = 1, 2
 
 
 @kernel
-def set_target(W: Any, j: int, target: int) -> Any:
+def set_target(W: World, j: int, target: int) -> None:
     """Reset an application's dynamic allocation to a target of `target` executors, of which none is granted yet."""
     d = W.dyn[j]
     d.target = target
@@ -41,7 +40,7 @@ def set_target(W: Any, j: int, target: int) -> Any:
 
 
 @kernel
-def look_at(W: Any, j: int, at: int) -> Any:
+def look_at(W: World, j: int, at: int) -> None:
     """Schedule the manager's first round at or after `at` (ms); possible rounds are 100 ms apart."""
     d = W.dyn[j]
     at = d.zero_ms + (max(at - d.zero_ms, 0) + LOOKS_MS - 1) // LOOKS_MS * LOOKS_MS
@@ -51,7 +50,7 @@ def look_at(W: Any, j: int, at: int) -> Any:
 
 
 @kernel
-def hears(W: Any, j: int, now: int) -> Any:
+def hears(W: World, j: int, now: int) -> int:
     """Return the time of the allocator's next exchange with YARN at or after `now`, ms.
 
     In an exchange it requests containers and learns of granted and ended ones. Exchanges take place at once after a new
@@ -68,7 +67,7 @@ def hears(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def wake_allocator(W: Any, j: int, now: int) -> Any:
+def wake_allocator(W: World, j: int, now: int) -> None:
     """Schedule the allocator's next exchange with YARN."""
     at = hears(W, j, now)
     job = W.jobs[j]
@@ -78,7 +77,7 @@ def wake_allocator(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def waiting_tasks(W: Any, j: int) -> Any:
+def waiting_tasks(W: World, j: int) -> int:
     """Return the number of tasks of submitted stages that do not run."""
     n = 0
     for s in range(W.jobs[j].stages):
@@ -89,7 +88,7 @@ def waiting_tasks(W: Any, j: int) -> Any:
 
 
 @kernel
-def executors_needed(W: Any, j: int) -> Any:
+def executors_needed(W: World, j: int) -> int:
     """Return the number of executors that could run all waiting and running tasks at once."""
     n = 0
     for s in range(W.jobs[j].stages):
@@ -100,7 +99,7 @@ def executors_needed(W: Any, j: int) -> Any:
 
 
 @kernel
-def backlog(W: Any, j: int, now: int) -> Any:
+def backlog(W: World, j: int, now: int) -> None:
     """Start the timer for requesting more executors if tasks wait; stop it if none waits."""
     d = W.dyn[j]
     if waiting_tasks(W, j) == 0:
@@ -112,7 +111,7 @@ def backlog(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def submitted(W: Any, j: int, now: int) -> Any:
+def submitted(W: World, j: int, now: int) -> None:
     """Start the timer for requesting executors and schedule the manager's next rounds, after a stage was submitted."""
     d = W.dyn[j]
     d.beginning = 0
@@ -123,7 +122,7 @@ def submitted(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def expires_ms(W: Any, j: int, c: int) -> Any:
+def expires_ms(W: World, j: int, c: int) -> int:
     """Return the time at which an executor exceeds its idle timeout, ms."""
     d, run = W.dyn[j], W.runs[c]
     if run.up != UP or run.hold_ms == NEVER:
@@ -139,7 +138,7 @@ def expires_ms(W: Any, j: int, c: int) -> Any:
 
 
 @kernel
-def idle_from(W: Any, j: int, c: int, now: int) -> Any:
+def idle_from(W: World, j: int, c: int, now: int) -> None:
     """Mark an executor as idle from now on; ``hold_ms`` of its container stores the time."""
     W.runs[c].hold_ms = now
     at = expires_ms(W, j, c)
@@ -148,7 +147,7 @@ def idle_from(W: Any, j: int, c: int, now: int) -> Any:
 
 
 @kernel
-def executor_gone(W: Any, j: int, c: int) -> Any:
+def executor_gone(W: World, j: int, c: int) -> None:
     """Update the counts of executors after an executor's container was released, was killed or was lost."""
     d, run = W.dyn[j], W.runs[c]
     if run.up == GOING:

@@ -8,18 +8,16 @@ records.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from harness.base.errors import InternalError
 from harness.sim.kernel import kernel
-from harness.sim.world import BLOCK, NEVER
+from harness.sim.world import BLOCK, NEVER, World
 
 
 @kernel
-def into_node(W: Any, c: int, node: int) -> Any:
+def into_node(W: World, c: int, node: int) -> None:
     """Add a container to a node's blocks, with an unknown end (NEVER)."""
     g, n, run = W.g[0], W.nodes[node], W.runs[c]
     if n.head < 0 or n.filled == BLOCK - 1:
@@ -35,7 +33,7 @@ def into_node(W: Any, c: int, node: int) -> Any:
 
 
 @kernel
-def _soonest_again(W: Any, block: int, filled: int, least: int) -> Any:
+def _soonest_again(W: World, block: int, filled: int, least: int) -> None:
     """Recompute a block's earliest end that is not before `least` (earlier ones have been found)."""
     soonest = NEVER
     for at in range(block + 1, block + filled + 1):
@@ -45,7 +43,7 @@ def _soonest_again(W: Any, block: int, filled: int, least: int) -> Any:
 
 
 @kernel
-def out_of_node(W: Any, c: int) -> Any:
+def out_of_node(W: World, c: int) -> None:
     """Remove a container from its node's blocks; the last record of the first block takes its place."""
     g, node = W.g[0], W.nodes[W.runs[c].node]
     at, first = W.runs[c].at, node.head
@@ -69,7 +67,7 @@ def out_of_node(W: Any, c: int) -> Any:
 
 
 @kernel
-def set_end(W: Any, c: int, at_ms: int) -> Any:
+def set_end(W: World, c: int, at_ms: int) -> None:
     """Set the time at which the process of a container exits; it is not later than a time set before."""
     W.runs[c].end_ms = at_ms
     node, at = W.nodes[W.runs[c].node], W.runs[c].at
@@ -80,7 +78,7 @@ def set_end(W: Any, c: int, at_ms: int) -> Any:
 
 
 @kernel
-def ended_by(W: Any, node: int, now: int) -> Any:
+def ended_by(W: World, node: int, now: int) -> int:
     """Write the containers on a node whose processes have ended by `now` to W.scratch; return their number.
 
     They are ordered by the times of their ends. They stay in the node's blocks, but later calls do not find them again.
@@ -111,7 +109,7 @@ def ended_by(W: Any, node: int, now: int) -> Any:
     return n
 
 
-def overdue(world: Any, before_ms: int) -> NDArray[np.int64]:
+def overdue(world: World, before_ms: int) -> NDArray[np.int64]:
     """Find the processes that ended before a time and that no heartbeat has found. Any such process is a defect.
 
     Parameters

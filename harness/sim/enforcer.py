@@ -5,21 +5,17 @@ differs: if applications of the same millisecond wait both for their queue and f
 can start one of them twice; here it starts once.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
-
-from typing import Any
 
 from harness.sim import ops
 from harness.sim.kernel import kernel
+from harness.sim.state import SchedulerState
 
 _NEVER = 2**63 - 1
 
 
 @kernel
-def update_runnability_on_app_removal(s: Any, leaf: int, user: int, now: int) -> None:
+def update_runnability_on_app_removal(s: SchedulerState, leaf: int, user: int, now: int) -> None:
     """Start the applications that may run after an application of a user has left a leaf.
 
     Candidates come from the waiting lists of the leaves below the highest queue that was full, and from the user's
@@ -39,13 +35,13 @@ def update_runnability_on_app_removal(s: Any, leaf: int, user: int, now: int) ->
 
 
 @kernel
-def let_all_run(s: Any, now: int) -> None:
+def let_all_run(s: SchedulerState, now: int) -> None:
     """Start every application that may run after a change of settings (updateRunnabilityOnReload)."""
     _let_run(s, _gather(s, 0), False, _NEVER, now)
 
 
 @kernel
-def _gather(s: Any, top: int) -> int:
+def _gather(s: SchedulerState, top: int) -> int:
     """Write the first waiting application of each leaf below `top` into `work`; return their number.
 
     The leaves are visited depth first, in the order of each parent's children. Queues without free application slots
@@ -68,13 +64,13 @@ def _gather(s: Any, top: int) -> int:
 
 
 @kernel
-def _time(s: Any, which: int) -> int:
+def _time(s: SchedulerState, which: int) -> int:
     i = s.work[which]
     return s.a[i].start_ms if i >= 0 else _NEVER
 
 
 @kernel
-def _down(s: Any, heap: int, n: int, which: int) -> None:
+def _down(s: SchedulerState, heap: int, n: int, which: int) -> None:
     """Put `which` into the heap from the root down, as Java's PriorityQueue.siftDown does.
 
     Entries with equal times therefore do not keep their order of insertion, as in Hadoop.
@@ -93,7 +89,7 @@ def _down(s: Any, heap: int, n: int, which: int) -> None:
 
 
 @kernel
-def _up(s: Any, heap: int, k: int, which: int) -> None:
+def _up(s: SchedulerState, heap: int, k: int, which: int) -> None:
     work = s.work
     time = _time(s, which)
     while k > 0:
@@ -106,7 +102,7 @@ def _up(s: Any, heap: int, k: int, which: int) -> None:
 
 
 @kernel
-def _let_run(s: Any, leaves: int, own: bool, most: int, now: int) -> None:
+def _let_run(s: SchedulerState, leaves: int, own: bool, most: int, now: int) -> None:
     """Start applications of several lists in the order of their start times, at most `most`, if limits allow it.
 
     ``work[:leaves]`` has the first application of each leaf's list, and ``work[leaves]`` that of the user's list, if

@@ -5,10 +5,9 @@ Ties in time go by kind, then by use and slot, so the order never depends on whe
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.base.errors import InternalError
 from harness.sim.kernel import kernel
+from harness.sim.world import World
 
 #: Kinds of events, in the order in which events of the same instant happen.
 (
@@ -52,7 +51,7 @@ def slot_of(value: int) -> int:
 
 
 @kernel
-def push(W: Any, time: int, kind: int, use: int, slot: int) -> None:
+def push(W: World, time: int, kind: int, use: int, slot: int) -> None:
     """Push an event at a time (ms). The caller has ensured that the heap has space.
 
     ``slot``: the job, container, task or node that the event concerns. ``use``: the value of its ``gen``, by which an
@@ -76,7 +75,7 @@ def push(W: Any, time: int, kind: int, use: int, slot: int) -> None:
 
 
 @kernel
-def pop(W: Any) -> int:
+def pop(W: World) -> int:
     """Remove the first event of the non-empty heap; return its packed value.
 
     Read its time from ``heap_t[0]`` before.

@@ -19,16 +19,26 @@ from harness.sim import world as w
 from harness.sim.durations import ATTEMPTS, EMPIRICAL, EXPONENTIAL, KINDS, LISTED, LOGNORMAL, UNIFORM, job_key
 from harness.sim.dynamic import CACHED, SHUFFLED
 from harness.sim.events import E_ARRIVE, push
-from harness.sim.world import DYN, JOB, JOB_KINDS, MAX_STAGES, MOST_CHAINED, NEVER, STAGE, W, with_jobs
+from harness.sim.world import (
+    JOB_KINDS,
+    MAX_STAGES,
+    MOST_CHAINED,
+    NEVER,
+    DynamicRecord,
+    JobRecord,
+    StageRecord,
+    World,
+    with_jobs,
+)
 
 #: Largest submission time and service lifetime, seconds.
 LONGEST_S = 1e9
 #: Largest numbers of tasks in a stage, and of containers that a job may ask for at once.
 MOST_TASKS = 1 << 30
 
-_JOB = {name: index for index, name in enumerate(JOB.names or ())}
-_DYN = {name: index for index, name in enumerate(DYN.names or ())}
-_STAGE = {name: index for index, name in enumerate(STAGE.names or ())}
+_JOB = {name: index for index, name in enumerate(JobRecord.dtype.names or ())}
+_DYN = {name: index for index, name in enumerate(DynamicRecord.dtype.names or ())}
+_STAGE = {name: index for index, name in enumerate(StageRecord.dtype.names or ())}
 
 
 def whole_ms(seconds: float) -> int:
@@ -90,7 +100,7 @@ class Feed:
         self.seen = 0
         self.exhausted = False
 
-    def read(self, world: W, *, least: int = 64) -> W:
+    def read(self, world: World, *, least: int = 64) -> World:
         """Read jobs into the world and return the new world.
 
         At least `least` jobs are read, and further ones until a job is submitted later than the last one of the
@@ -112,7 +122,7 @@ class Feed:
                 if at_ms > start_ms and count >= least:
                     return world
 
-    def put(self, world: W, job: JobSpec) -> tuple[W, int]:
+    def put(self, world: World, job: JobSpec) -> tuple[World, int]:
         """Add a job that is not in the input, to be submitted now or later. Return the world and the job's slot."""
         last_s, self._last_s = self._last_s, 0.0
         try:
@@ -128,7 +138,7 @@ class Feed:
             self._slot.pop(name, None)
             self._ended_ms[name] = at_ms
 
-    def _load(self, world: W, job: JobSpec) -> tuple[W, int | None]:
+    def _load(self, world: World, job: JobSpec) -> tuple[World, int | None]:
         where = f"job {job.id!r}"
         stages = self._check(job, where)
         if job.id in self._slot or job.id in self._ended_ms:
@@ -230,7 +240,7 @@ class Feed:
             )
         return world, None
 
-    def _load_dynamic(self, world: W, slot: int, dynamic: DynamicAllocation) -> None:
+    def _load_dynamic(self, world: World, slot: int, dynamic: DynamicAllocation) -> None:
         """Store the settings of dynamic allocation, and its state before the application exists."""
 
         def ms(seconds: float | None) -> int:
@@ -266,7 +276,7 @@ class Feed:
             for node in self._nodes
         )
 
-    def _load_stages(self, world: W, slot: int, stages: list[Stage], tracks: bool) -> W:
+    def _load_stages(self, world: World, slot: int, stages: list[Stage], tracks: bool) -> World:
         rank = {stage.name: index for index, stage in enumerate(stages)}
         after = [sum(1 << rank[name] for name in set(stage.after)) for stage in stages]
         if len(stages) > MAX_STAGES:
@@ -302,7 +312,7 @@ class Feed:
             world.stages[slot, index] = tuple(record)
         return world
 
-    def _values(self, world: W, values: tuple[float, ...]) -> tuple[W, int]:
+    def _values(self, world: World, values: tuple[float, ...]) -> tuple[World, int]:
         """Store durations in the pool, each tuple once. Return the world and their offset.
 
         Durations of jobs that have ended are dropped when the pool is full.

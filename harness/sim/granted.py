@@ -6,15 +6,13 @@ completes. harness.sim.apps computes the requests that AMs then make.
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim.dynamic import backlog, executor_gone, hears, look_at, wake_allocator
 from harness.sim.ends import into_node, out_of_node
 from harness.sim.events import E_ACT, E_EXECUTOR, E_REDUCE_CHECK, E_SPECULATE, USE_MASK, push
 from harness.sim.kernel import kernel
 from harness.sim.longterm_kernels import container_ended, container_started, task_ended
 from harness.sim.quantum import learn
-from harness.sim.state import ASSIGNED, COMPLETED
+from harness.sim.state import ASSIGNED, COMPLETED, LogRecord, SchedulerState
 from harness.sim.state import FINISHED as EXITED
 from harness.sim.tasks import (
     BEATEN,
@@ -39,11 +37,11 @@ from harness.sim.tasks import (
     work_ms,
 )
 from harness.sim.weighing import weigh
-from harness.sim.world import J_ENDED, J_RUNNING, NEVER, R_AM, R_EXECUTOR, R_SERVICE, R_TASK, SERVICE, SPARK
+from harness.sim.world import J_ENDED, J_RUNNING, NEVER, R_AM, R_EXECUTOR, R_SERVICE, R_TASK, SERVICE, SPARK, World
 
 
 @kernel
-def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
+def on_assigned(S: SchedulerState, W: World, entry: LogRecord, now: int) -> None:
     """Use a granted container as its application's AM, a task, an executor or a service instance."""
     g = W.g[0]
     c, node = entry.c, entry.node
@@ -131,7 +129,7 @@ def on_assigned(S: Any, W: Any, entry: Any, now: int) -> Any:
 
 
 @kernel
-def am_up(W: Any, j: int, now: int) -> Any:
+def am_up(W: World, j: int, now: int) -> None:
     """Start a job's application master at time `now` (ms)."""
     g, job = W.g[0], W.jobs[j]
     job.am_ms = now
@@ -147,7 +145,7 @@ def am_up(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
+def on_completed(S: SchedulerState, W: World, c: int, finished: bool, now: int) -> None:
     """Handle a completed container. ``finished``: its process ended by itself; otherwise it was killed or released."""
     g, run = W.g[0], W.runs[c]
     if run.live == 0:
@@ -267,7 +265,7 @@ def on_completed(S: Any, W: Any, c: int, finished: Any, now: int) -> Any:
 
 
 @kernel
-def drain(S: Any, W: Any, now: int) -> Any:
+def drain(S: SchedulerState, W: World, now: int) -> None:
     """Handle the assignments and completions that the scheduler has logged since the last call; empty the log."""
     n = S.g[0].n_log
     for i in range(n):

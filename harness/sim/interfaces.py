@@ -12,6 +12,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from harness.base.errors import InputError
 from harness.base.extensions import load
 from harness.model.plan import Attributes, Plan
@@ -163,9 +166,9 @@ class SimulatedScheduler:
     name: str
     title: str
     state: type[Arrays]
-    ops: ops.SchedulerOps
+    ops: ops.SchedulerOps[Any]
     run_at: Callable[[int, int], int]
-    look_at: Callable[[int, int, Any, Any, int], None]
+    look_at: Callable[[int, int, NDArray[np.int64], NDArray[np.float64], int], None]
     kernels: tuple[CompiledKernel, ...] = ()
     make: Callable[[SchedulerRequest], SchedulerBase]
     put_in_force: Callable[[SteeredSimulation, Attributes, Attributes, int], None]

@@ -1,11 +1,17 @@
 """Java's arithmetic where it differs from Python's."""
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import cast
+
+import numpy as np
+
 from harness.sim.kernel import kernel
+
+#: Round to the nearest float32, as Java's cast to ``float`` does; the sum, product or quotient of two such numbers has
+#: to be rounded again. Declared as a function because fields of records and results of kernels count as ``float``.
+single = cast("Callable[[float], float]", np.float32)
 
 _LONG_MAX = 2**63 - 1
 

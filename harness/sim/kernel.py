@@ -46,17 +46,19 @@ def kernel(function: F) -> F:
     return plain
 
 
-def dispatched(choose: Callable[[Any], Any]) -> Any:
+def dispatched(choose: Callable[[Any], F]) -> F:
     """Return a function that stands for one of several kernels.
 
     ``choose`` selects the kernel by the type of the first argument when a caller is compiled.
     """
+    chosen: Callable[[Any], Any] = choose
 
     def stub(*args: Any) -> Any:
-        return choose(args[0].compiled_type())(*args)  # where compilation is switched off
+        return chosen(args[0].compiled_type())(*args)  # where compilation is switched off
 
     compiled: Any = njit(stub)
     if compiled is not stub:
-        compiled.get_call_template = lambda args, kws: choose(_unliteral(args[0])).get_call_template(args, kws)
-        compiled.get_overload = lambda sig: choose(_unliteral(sig[0])).get_overload(sig)
-    return compiled
+        compiled.get_call_template = lambda args, kws: chosen(_unliteral(args[0])).get_call_template(args, kws)
+        compiled.get_overload = lambda sig: chosen(_unliteral(sig[0])).get_overload(sig)
+    plain: F = compiled
+    return plain

@@ -12,7 +12,7 @@ not prove that later ones are equal.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import cfunc, njit
@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from harness.base.machine_code import kernel_options
 from harness.policies.base import Policy
 from harness.sim import ops
-from harness.sim.arrays import Arrays, at_address, record
+from harness.sim.arrays import Arrays, Column, Record, Table, at_address
 from harness.sim.observe import Observer, fill
 from harness.sim.pure import NotTracedError, state_of
+from harness.sim.state import SchedulerState
 from harness.sim.traced import COUNTED, NOW, OF_JOBS, Arg, Tree, trees
-from harness.sim.world import W as World
+from harness.sim.world import World
 
 #: Number of calls in Python after which a policy's keys are compiled. Compilation takes about a second, as 50,000 calls
 #: do.
@@ -40,38 +41,52 @@ _OPTIONS = kernel_options(error_model="numpy", cache=False)
 #: Integers up to this are exact as reals.
 _EXACT = 2.0**53
 
-#: ``mb``, ``vc``: the cluster that the programs are for; ``jobs``: 1: job data is needed; ``dry``: 1: keys are computed
-#: but not stored; ``bad``: Python has to answer, because of a division by zero or an integer that is too large.
-_KEYED = record("mb vc jobs dry bad", lines=False)
-#: One queue: its number, its program, the offset of its constants, its key.
-_ROW = record("q program f i key:d", lines=False)
+
+class ProgramGlobals(Record, lines=False):
+    """What all programs need: one record."""
+
+    mb: int  # memory of the cluster that the programs are for (MiB)
+    vc: int  # vcores of that cluster
+    jobs: int  # 1: some program needs data of jobs
+    dry: int  # 1: keys are computed, but not stored
+    bad: int  # 1: Python has to compute the keys: there was a division by zero, or an integer that is too large
+
+
+class ProgramRecord(Record, lines=False):
+    """The program of one queue."""
+
+    q: int  # slot of the queue
+    program: int  # number of the compiled program
+    f: int  # offset of its constants in ``cf``
+    i: int  # offset of its constants in ``ci``
+    key: float  # the queue's key
 
 
 class _Fields(NamedTuple):
-    k: Annotated[np.ndarray, _KEYED, 1]
-    rows: Annotated[np.ndarray, _ROW, 1]
-    ints: Annotated[np.ndarray, np.int64, 2]
-    reals: Annotated[np.ndarray, np.float64, 2]
-    cf: Annotated[np.ndarray, np.float64, 1]
-    ci: Annotated[np.ndarray, np.int64, 1]
+    k: Column[ProgramGlobals]  # what all programs need: one record
+    rows: Column[ProgramRecord]  # the queues' programs
+    ints: Table[int]  # (queues, columns of `harness.sim.observe`): what a policy sees as integers
+    reals: Table[float]  # (queues, columns of `harness.sim.observe`): what a policy sees as reals
+    cf: Column[float]  # the programs' constants that are reals
+    ci: Column[int]  # the programs' constants that are integers
 
 
-class K(Arrays, _Fields):  # type: ignore[misc]
+class Programs(Arrays, _Fields):  # type: ignore[misc]
     """The data that the compiled function works on."""
 
 
-_W, _K = at_address(World), at_address(K)
+_W, _K = at_address(World), at_address(Programs)
 
 
 @njit(**_OPTIONS)
-def _whole(x: Any, real: float, k: Any) -> Any:
+def _whole(x: int, real: float, k: ProgramGlobals) -> int:
     if not abs(real) <= _EXACT:
         k.bad = 1
     return x
 
 
 @njit(**_OPTIONS)
-def _divided(x: Any, y: Any, k: Any) -> Any:
+def _divided(x: float, y: float, k: ProgramGlobals) -> float:
     if y == 0:
         k.bad = 1
     return float(x) / float(y)
@@ -137,7 +152,7 @@ class _Writer:
 
 @lru_cache(maxsize=32)
 def _compiled(programs: tuple[str, ...], scheduler: Any) -> Any:
-    """Compile the function that the loop calls with the addresses of the scheduler's state, the world and `K`.
+    """Compile the function that the loop calls with the addresses of the scheduler's state, the world and `Programs`.
 
     The function returns 1 if it has computed the keys. On an exception numba prints it and returns 0, so that Python
     computes them.
@@ -193,7 +208,7 @@ class Keyed:
         self._asked = 0
         self._static: list[Any] | None = None
         self._make: Any = None
-        self._table: K | None = None
+        self._table: Programs | None = None
         self._equal = 0
         #: State of the policy when the comparison began.
         self._state: tuple[Any, ...] | None = None
@@ -204,7 +219,7 @@ class Keyed:
         """Compile now, however often the policy was asked."""
         self._asked = max(self._asked, WORTH)
 
-    def asked(self, S: Any, W: Any, keys: NDArray[np.float64]) -> None:
+    def asked(self, S: SchedulerState, W: World, keys: NDArray[np.float64]) -> None:
         """Count a call of the policy in Python, and trace, compare or switch to compiled keys when that is due.
 
         ``keys``: the policy's results, indexed by queue slot.
@@ -232,7 +247,7 @@ class Keyed:
         except NotTracedError as reason:
             self._stop(W, reason)
 
-    def planned(self, W: Any) -> None:
+    def planned(self, W: World) -> None:
         """Check the policy after it has made a new plan; if its state has changed, keys stay in Python from now on."""
         try:
             self._check_state()
@@ -243,7 +258,7 @@ class Keyed:
         if self._state is not None and state_of(self._policy) != self._state:
             raise NotTracedError("it remembers something from call to call")
 
-    def _stop(self, W: Any, reason: NotTracedError) -> None:
+    def _stop(self, W: World, reason: NotTracedError) -> None:
         self.why_not, self._state = str(reason), None
         W.g["keys_at"] = 0
 
@@ -263,15 +278,15 @@ class Keyed:
         programs = tuple(dict.fromkeys(texts))
         if len(programs) > _MOST_PROGRAMS or sum(text.count("\n") for text in programs) > _MOST_LINES:
             raise NotTracedError("the queues' keys have too little in common")
-        rows = np.zeros(len(wanted), _ROW)
+        rows = np.zeros(len(wanted), ProgramRecord.dtype)
         reals, wholes = [0.0], [0]
         for row, queue, one, text in zip(rows, wanted, written, texts, strict=True):
             row["q"], row["program"], row["f"], row["i"] = queue[4], programs.index(text), len(reals), len(wholes)
             reals += one.reals
             wholes += one.wholes
-        k = np.zeros(1, _KEYED)
+        k = np.zeros(1, ProgramGlobals.dtype)
         k["mb"], k["vc"] = capacity.memory_mb, capacity.vcores
         k["jobs"] = int(any(one.columns & OF_JOBS for one in written))
         ints, sums = observer.table()
-        self._table = K(k, rows, ints, sums, np.array(reals), np.array(wholes, np.int64))
+        self._table = Programs(k, rows, ints, sums, np.array(reals), np.array(wholes, np.int64))
         self._make = _compiled(programs, scheduler)

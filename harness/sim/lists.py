@@ -8,24 +8,33 @@ else, such as counts and flags. The free slots of an array also form a list, a `
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.base.errors import InternalError
 from harness.base.machine_code import CHECKED
-from harness.sim.arrays import poisoner
+from harness.sim.arrays import Column, poisoner
 from harness.sim.kernel import kernel
 
-Kernel = Callable[..., Any]
+#: ``(members, g) -> i``
+Take = Callable[[Column[Any], Any], int]
+#: ``(members, whole, i)``
+ChangeList = Callable[[Column[Any], Any, int], None]
+#: ``(members, whole, i, behind)``
+InsertBehind = Callable[[Column[Any], Any, int, int], None]
+#: ``(members, whole, priority, alloc_id) -> i``
+Find = Callable[[Column[Any], Any, int, int], int]
+
+_Kernel = TypeVar("_Kernel", bound=Callable[..., Any])
 
 
-def _named(function: Kernel, *fields: str) -> Kernel:
+def _named(function: _Kernel, *fields: str) -> _Kernel:
     """Compile a kernel under a name made from its list's fields, because the cache identifies compiled code by name."""
     kind = function.__qualname__.partition(".")[0]
     function.__qualname__ = "_".join((kind, function.__name__, *fields))
     return kernel(function)
 
 
-def pool(head: str, link: str, count: str, kept: str | None = "") -> tuple[Kernel, Kernel]:
+def pool(head: str, link: str, count: str, kept: str | None = "") -> tuple[Take, ChangeList]:
     """Create the kernels that take a slot from a free list and return one to it.
 
     Callers check beforehand that enough slots are free, and return NEED_ROOM otherwise. An empty list is therefore a
@@ -50,15 +59,15 @@ def pool(head: str, link: str, count: str, kept: str | None = "") -> tuple[Kerne
     """
     empty = f"the simulator's engine has no free slot left in the list {head!r}"
 
-    def take(members: Any, g: Any) -> Any:
-        i = g[head]
+    def take(members: Column[Any], g: Any) -> int:
+        i: int = g[head]
         if i < 0:
             raise InternalError(empty)
         g[head] = members[i][link]
         g[count] -= 1
         return i
 
-    def free(members: Any, g: Any, i: int) -> None:
+    def free(members: Column[Any], g: Any, i: int) -> None:
         members[i][link] = g[head]
         g[head] = i
         g[count] += 1
@@ -67,7 +76,7 @@ def pool(head: str, link: str, count: str, kept: str | None = "") -> tuple[Kerne
         return _named(take, head), _named(free, head)
     poison = poisoner(frozenset((link, *kept.split())))
 
-    def free_poisoned(members: Any, g: Any, i: int) -> None:
+    def free_poisoned(members: Column[Any], g: Any, i: int) -> None:
         poison(members, i)
         members[i][link] = g[head]
         g[head] = i
@@ -76,14 +85,14 @@ def pool(head: str, link: str, count: str, kept: str | None = "") -> tuple[Kerne
     return _named(take, head), _named(free_poisoned, head)
 
 
-def linked(head: str, tail: str, before: str, after: str) -> tuple[Kernel, Kernel]:
+def linked(head: str, tail: str, before: str, after: str) -> tuple[InsertBehind, ChangeList]:
     """Create the kernels of a doubly linked list with head and tail.
 
     ``insert(members, whole, i, behind)`` inserts i behind the member ``behind`` (-1: in front), and
     ``remove(members, whole, i)`` removes it. `before` and `after` are the link fields.
     """
 
-    def insert(members: Any, whole: Any, i: int, behind: int) -> None:
+    def insert(members: Column[Any], whole: Any, i: int, behind: int) -> None:
         x = members[i]
         x[before] = behind
         if behind < 0:
@@ -98,7 +107,7 @@ def linked(head: str, tail: str, before: str, after: str) -> tuple[Kernel, Kerne
         else:
             members[following][before] = i
 
-    def remove(members: Any, whole: Any, i: int) -> None:
+    def remove(members: Column[Any], whole: Any, i: int) -> None:
         x = members[i]
         if x[before] < 0:
             whole[head] = x[after]
@@ -112,20 +121,20 @@ def linked(head: str, tail: str, before: str, after: str) -> tuple[Kernel, Kerne
     return _named(insert, head, after), _named(remove, head, after)
 
 
-def stacked(head: str, before: str, after: str) -> tuple[Kernel, Kernel]:
+def stacked(head: str, before: str, after: str) -> tuple[ChangeList, ChangeList]:
     """Create the kernels of a doubly linked list without a tail: ``push`` in front, and ``remove``.
 
     Both take ``(members, whole, i)``.
     """
 
-    def push(members: Any, whole: Any, i: int) -> None:
+    def push(members: Column[Any], whole: Any, i: int) -> None:
         x, following = members[i], whole[head]
         x[before], x[after] = -1, following
         if following >= 0:
             members[following][before] = i
         whole[head] = i
 
-    def remove(members: Any, whole: Any, i: int) -> None:
+    def remove(members: Column[Any], whole: Any, i: int) -> None:
         x = members[i]
         if x[before] < 0:
             whole[head] = x[after]
@@ -137,10 +146,10 @@ def stacked(head: str, before: str, after: str) -> tuple[Kernel, Kernel]:
     return _named(push, head, after), _named(remove, head, after)
 
 
-def chained(head: str, after: str) -> Kernel:
+def chained(head: str, after: str) -> ChangeList:
     """Create the kernel ``remove(members, whole, i)`` of a singly linked list; it searches for i from the head."""
 
-    def remove(members: Any, whole: Any, i: int) -> None:
+    def remove(members: Column[Any], whole: Any, i: int) -> None:
         if whole[head] == i:
             whole[head] = members[i][after]
             return
@@ -152,22 +161,22 @@ def chained(head: str, after: str) -> Kernel:
     return _named(remove, head, after)
 
 
-def keyed(head: str) -> tuple[Kernel, Kernel]:
+def keyed(head: str) -> tuple[Find, ChangeList]:
     """Create the kernels of a singly linked list sorted by (priority, alloc_id), with the link field ``next``.
 
     ``find(members, whole, priority, alloc_id)`` returns the member with this key, or -1. ``insert(members, whole, i)``
     inserts i, whose key must be set and must not occur in another member.
     """
 
-    def find(members: Any, whole: Any, priority: int, alloc_id: int) -> Any:
-        p = whole[head]
+    def find(members: Column[Any], whole: Any, priority: int, alloc_id: int) -> int:
+        p: int = whole[head]
         while p >= 0:
             if members[p].priority == priority and members[p].alloc_id == alloc_id:
                 return p
             p = members[p].next
         return -1
 
-    def insert(members: Any, whole: Any, i: int) -> None:
+    def insert(members: Column[Any], whole: Any, i: int) -> None:
         x = members[i]
         before, p = -1, whole[head]
         while p >= 0 and (members[p].priority, members[p].alloc_id) < (x.priority, x.alloc_id):

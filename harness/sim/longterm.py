@@ -20,8 +20,8 @@ from harness.sim.longterm_state import (
     RULE_STOCK,
     RULE_USER,
     VCORES,
-    XG,
-    X,
+    LongTermGlobals,
+    LongTermRecord,
 )
 from harness.sim.setup import SimSetup
 
@@ -41,7 +41,7 @@ def long_term_arrays(
         both modes.
     size : rows of the scheduler's table of queues.
     """
-    x, xg = np.zeros(size, X), np.zeros(1, XG)
+    x, xg = np.zeros(size, LongTermRecord.dtype), np.zeros(1, LongTermGlobals.dtype)
     x["entitlement"] = 1.0
     share = shares_of(tree, setup.entitlements)
     flat = flat_shares_of(tree, setup.entitlements)

@@ -10,18 +10,18 @@ Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.7), (5.10)-
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from harness.sim import ops
 from harness.sim.durations import exp_portable
 from harness.sim.kernel import kernel
 from harness.sim.longterm_state import DOMINANT, MEMORY
+from harness.sim.state import SchedulerState
 
 _LN2 = math.log(2.0)
 
 
 @kernel
-def measured(s: Any, kind: int, mb: int, vc: int) -> Any:
+def measured(s: SchedulerState, kind: int, mb: int, vc: int) -> float:
     """Return resources as one number in a measure.
 
     Parameters
@@ -45,7 +45,7 @@ def measured(s: Any, kind: int, mb: int, vc: int) -> Any:
 
 
 @kernel
-def whole(s: Any, kind: int) -> Any:
+def whole(s: SchedulerState, kind: int) -> float:
     """Return the cluster's capacity in the measure ``kind``: MiB, vcores, or 1.0 for dominant shares."""
     if kind == MEMORY:
         return s.xg[0].r_mb
@@ -55,7 +55,7 @@ def whole(s: Any, kind: int) -> Any:
 
 
 @kernel
-def weighed(s: Any, mb: Any, vc: Any) -> Any:
+def weighed(s: SchedulerState, mb: float, vc: float) -> float:
     """Return node-weighted resources (MiB, vcores) in the ledger's measure.
 
     A dominant share is a share of the weighted cluster.
@@ -70,7 +70,7 @@ def weighed(s: Any, mb: Any, vc: Any) -> Any:
 
 
 @kernel
-def counted_whole(s: Any) -> Any:
+def counted_whole(s: SchedulerState) -> float:
     """Return the node-weighted capacity of the cluster in the ledger's measure."""
     xg = s.xg[0]
     if xg.ledger == MEMORY:
@@ -81,7 +81,7 @@ def counted_whole(s: Any) -> Any:
 
 
 @kernel
-def counted_rate(s: Any, leaf: int) -> Any:
+def counted_rate(s: SchedulerState, leaf: int) -> float:
     """Return the rate at which a leaf's allocation is counted: g' of eq. (5.7), in the ledger's measure.
 
     The allocation beyond S_i counts with the factor eta.
@@ -94,7 +94,7 @@ def counted_rate(s: Any, leaf: int) -> Any:
 
 
 @kernel
-def advance(s: Any, leaf: int, now: int) -> Any:
+def advance(s: SchedulerState, leaf: int, now: int) -> None:
     """Advance a leaf's integrals to `now` (ms) with the allocation and demand since its last settlement."""
     x, xg = s.x[leaf], s.xg[0]
     dt = now - x.t_ms
@@ -121,7 +121,7 @@ def advance(s: Any, leaf: int, now: int) -> Any:
 
 
 @kernel
-def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
+def _slide(s: SchedulerState, leaf: int, since: int, now: int, rate: float) -> None:
     """Count a constant rate from `since` to `now` (ms) in a leaf's sliding window, which then ends at `now`.
 
     Compiled version of harness.ledger.decay.
@@ -153,7 +153,7 @@ def _slide(s: Any, leaf: int, since: int, now: int, rate: Any) -> Any:
 
 
 @kernel
-def roll_rounds(s: Any, now: int) -> Any:
+def roll_rounds(s: SchedulerState, now: int) -> None:
     """Begin a new round if one is due (eq. 5.12): reset counted resources and treat active leaves as just arrived."""
     xg = s.xg[0]
     if xg.own_end_ms > 0:
@@ -178,7 +178,7 @@ def roll_rounds(s: Any, now: int) -> Any:
 
 
 @kernel
-def _roll_own_rounds(s: Any, now: int) -> Any:
+def _roll_own_rounds(s: SchedulerState, now: int) -> None:
     """Begin the rounds that are due of queues with their own round length.
 
     The children of such a queue are compared by the resources counted since its round began.
@@ -207,7 +207,7 @@ def _roll_own_rounds(s: Any, now: int) -> Any:
 
 
 @kernel
-def total_of(s: Any, leaf: int, now: int) -> Any:
+def total_of(s: SchedulerState, leaf: int, now: int) -> float:
     """Return f_i(now) of eq. (5.13), in the ledger's measure times ms.
 
     It is the sum of counted resources, pseudo resources, and the assumed future use of running tasks.
@@ -231,7 +231,7 @@ def total_of(s: Any, leaf: int, now: int) -> Any:
 
 
 @kernel
-def settle(s: Any, leaf: int, now: int) -> Any:
+def settle(s: SchedulerState, leaf: int, now: int) -> None:
     """Advance a leaf's integrals to `now` (ms) and store its new allocation and demand, after a change of either."""
     xg = s.xg[0]
     if xg.on == 0:
@@ -261,7 +261,7 @@ def settle(s: Any, leaf: int, now: int) -> Any:
 
 
 @kernel
-def settle_all(s: Any, now: int) -> Any:
+def settle_all(s: SchedulerState, now: int) -> None:
     """Settle every leaf after a change of the cluster's capacity in ``G``."""
     for i in range(s.g[0].n_leaves):
         advance(s, s.leaves[i], now)
@@ -272,7 +272,7 @@ def settle_all(s: Any, now: int) -> Any:
 
 
 @kernel
-def _arrive(s: Any, leaf: int, now: int) -> Any:
+def _arrive(s: SchedulerState, leaf: int, now: int) -> None:
     """Set the pseudo accumulated resources of a leaf that becomes active in the round (eq. 5.16)."""
     highest = 0.0
     for i in range(s.g[0].n_leaves):
@@ -285,7 +285,7 @@ def _arrive(s: Any, leaf: int, now: int) -> Any:
 
 
 @kernel
-def container_started(s: Any, leaf: int, app: int, now: int, is_am: Any) -> Any:
+def container_started(s: SchedulerState, leaf: int, app: int, now: int, is_am: bool) -> None:
     """Update a leaf's counters and integrals after one of its containers was granted; its usage has already changed."""
     x = s.x[leaf]
     x.starts += 1
@@ -297,7 +297,7 @@ def container_started(s: Any, leaf: int, app: int, now: int, is_am: Any) -> Any:
 
 
 @kernel
-def container_ended(s: Any, leaf: int, app: int, now: int, was_am: Any) -> Any:
+def container_ended(s: SchedulerState, leaf: int, app: int, now: int, was_am: bool) -> None:
     """Update a leaf's counters and integrals after one of its containers ended; its usage has already changed."""
     x = s.x[leaf]
     if x.ends == 0:
@@ -312,14 +312,14 @@ def container_ended(s: Any, leaf: int, app: int, now: int, was_am: Any) -> Any:
 
 
 @kernel
-def task_ended(s: Any, leaf: int, work_ms: int) -> Any:
+def task_ended(s: SchedulerState, leaf: int, work_ms: int) -> None:
     """Count a finished task of a leaf, which worked for `work_ms` (ms)."""
     s.x[leaf].tasks_done += 1
     s.x[leaf].task_ms += work_ms
 
 
 @kernel
-def settle_app(s: Any, leaf: int, app: int, now: int) -> Any:
+def settle_app(s: SchedulerState, leaf: int, app: int, now: int) -> None:
     """Advance an application's integral to `now` (ms) and store its present allocation.
 
     Follows equations 5.7 to 5.13 of the thesis, with the leaf's L. The application's S_i is the leaf's S_i times the
@@ -327,7 +327,7 @@ def settle_app(s: Any, leaf: int, app: int, now: int) -> Any:
     """
     a, x, xg = s.a[app], s.x[leaf], s.xg[0]
     if x.app_round_ms > 0:
-        begins = float(now // x.app_round_ms * x.app_round_ms)
+        begins = now // x.app_round_ms * x.app_round_ms
         if a.integral_ms < begins:
             a.integral = 0.0
             a.phi = 0.0
@@ -345,7 +345,7 @@ def settle_app(s: Any, leaf: int, app: int, now: int) -> Any:
 
 
 @kernel
-def app_total(s: Any, app: int, now: int) -> Any:
+def app_total(s: SchedulerState, app: int, now: int) -> float:
     """Return f_i / omega_i of an application that has been settled at `now` (eqs. 6, 5.11)."""
     a = s.a[app]
     total = a.integral + a.phi
@@ -355,21 +355,8 @@ def app_total(s: Any, app: int, now: int) -> Any:
 
 
 @kernel
-def refresh_app_keys(s: Any, leaf: int, now: int) -> Any:
-    """Set the keys of a leaf's applications under the policy ``ltrf``: accumulated resources divided by weight.
-
-    The application with the smallest key is served first.
-    """
-    app = s.q[leaf].run_head
-    while app >= 0:
-        settle_app(s, leaf, app, now)
-        s.a[app].key = app_total(s, app, now)
-        app = s.a[app].run_next
-
-
-@kernel
-def sum_up(s: Any) -> Any:
-    """Set X.sum of each parent to the sum over the leaves below it."""
+def sum_up(s: SchedulerState) -> None:
+    """Set LongTermRecord.sum of each parent to the sum over the leaves below it."""
     n = s.xg[0].n
     for i in range(n):
         if s.q[i].leaf == 0:

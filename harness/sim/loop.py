@@ -13,8 +13,6 @@ differently where single heartbeats are skipped.
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim import nodes, ops
 from harness.sim.allocation import look
 from harness.sim.apps import act, arrive, check_reduces, finish, restart_lost, speculate
@@ -59,6 +57,7 @@ from harness.sim.longterm_state import RULE_HORIZON
 from harness.sim.quantum import cross
 from harness.sim.spark import executor_up, inner_ended
 from harness.sim.state import NEED_ROOM as STATE_NEED_ROOM
+from harness.sim.state import SchedulerState
 from harness.sim.tasks import inner_used
 from harness.sim.weighing import weigh_node
 from harness.sim.world import (
@@ -77,6 +76,7 @@ from harness.sim.world import (
     SAMPLES_FULL,
     TASKS_FULL,
     TICK,
+    World,
 )
 
 #: Columns of W.samp_i (MiB, vcores, number of containers) and W.samp_f (integrals in the measure times ms, ms, weight).
@@ -92,7 +92,7 @@ _MANY_NODES = 256
 
 
 @kernel
-def most_events(W: Any) -> Any:
+def most_events(W: World) -> int:
     """Return an upper bound of the number of events that one iteration of the loop may push.
 
     A heartbeat may end and assign a container in every slot (at most 2 and 3 events each). The end of a job schedules
@@ -102,7 +102,7 @@ def most_events(W: Any) -> Any:
 
 
 @kernel
-def short_of_room(W: Any) -> Any:
+def short_of_room(W: World) -> bool:
     """Return whether one more event might fill an array."""
     g = W.g[0]
     live = g.live_runs + inner_used(W) + 1024
@@ -115,7 +115,7 @@ def short_of_room(W: Any) -> Any:
 
 
 @kernel
-def rebuild_ring(W: Any, now: int) -> Any:
+def rebuild_ring(W: World, now: int) -> None:
     """Sort the registered nodes into the ring by phase and slot; the next heartbeat is the first at or after `now`."""
     g = W.g[0]
     n = 0
@@ -146,7 +146,7 @@ def rebuild_ring(W: Any, now: int) -> Any:
 
 
 @kernel
-def _exits(S: Any, W: Any, node: int, now: int) -> Any:
+def _exits(S: SchedulerState, W: World, node: int, now: int) -> None:
     """Let the containers on a node whose processes have ended by now exit, in the order of their ends."""
     for i in range(ended_by(W, node, now)):
         c = W.scratch[i]
@@ -155,7 +155,7 @@ def _exits(S: Any, W: Any, node: int, now: int) -> Any:
 
 
 @kernel
-def take_sample(S: Any, W: Any, now: int) -> Any:
+def take_sample(S: SchedulerState, W: World, now: int) -> None:
     """Write one row of samples: the values of every queue at `now`, with integrals up to `now`."""
     g = W.g[0]
     at = g.sample_n
@@ -194,7 +194,7 @@ def take_sample(S: Any, W: Any, now: int) -> Any:
 
 
 @kernel
-def _assume(S: Any, W: Any, now: int) -> None:
+def _assume(S: SchedulerState, W: World, now: int) -> None:
     """Update the assumed execution times of running tasks to `now`, if the ledger has quanta."""
     g = W.g[0]
     if S.xg[0].quantum == 1:
@@ -209,7 +209,7 @@ def _assume(S: Any, W: Any, now: int) -> None:
 
 
 @kernel
-def _keyed(S: Any, W: Any) -> bool:
+def _keyed(S: SchedulerState, W: World) -> bool:
     """Recompute the keys of a user's policy in compiled code; return False if Python must compute them."""
     g = W.g[0]
     if g.keys_at == 0 or call_at(g.keys_at, S, W, g.keys_of) != 1:
@@ -219,7 +219,7 @@ def _keyed(S: Any, W: Any) -> bool:
 
 
 @kernel
-def beat(S: Any, W: Any, node: int, now: int) -> Any:
+def beat(S: SchedulerState, W: World, node: int, now: int) -> bool:
     """Process a node's heartbeat; return False if an array was too small and the call must be repeated."""
     g = W.g[0]
     g.beat_again = 1
@@ -241,7 +241,7 @@ def beat(S: Any, W: Any, node: int, now: int) -> Any:
 
 
 @kernel
-def happens(S: Any, W: Any, value: int, now: int) -> Any:
+def happens(S: SchedulerState, W: World, value: int, now: int) -> None:
     """Process an event of the heap (`value`: the packed event) at time `now` (ms)."""
     kind, use, slot = kind_of(value), use_of(value), slot_of(value)
     g = W.g[0]
@@ -313,21 +313,21 @@ def happens(S: Any, W: Any, value: int, now: int) -> Any:
 
 
 @kernel
-def _ahead(W: Any, by: int) -> Any:
+def _ahead(W: World, by: int) -> int:
     """Return the node whose heartbeat comes `by` positions after the current one in the ring."""
     at = W.g[0].ring_at + by
     return W.ring[at if at < W.g[0].ring_n else at - W.g[0].ring_n]
 
 
 @kernel
-def _soon(S: Any, W: Any) -> None:
+def _soon(S: SchedulerState, W: World) -> None:
     """Prefetch the records of the next heartbeats, because those of thousands of nodes exceed the caches."""
     g = W.g[0]
     if g.ring_n < _MANY_NODES:
         return
-    node = _ahead(W, 12)
-    fetch_line(S.n, node)
-    fetch_line(W.nodes, node)
+    later = _ahead(W, 12)
+    fetch_line(S.n, later)
+    fetch_line(W.nodes, later)
     first = W.nodes[_ahead(W, 9)].head
     if first >= 0:
         for at in range(first, first + BLOCK, 4):
@@ -354,7 +354,7 @@ def _soon(S: Any, W: Any) -> None:
 
 
 @kernel
-def _find_quiet_end(W: Any) -> None:
+def _find_quiet_end(W: World) -> None:
     """Set the time at which the next process on any node ends, until which heartbeats without effect may be skipped."""
     g = W.g[0]
     g.quiet, g.quiet_end_ms = g.ring_n + 1, NEVER
@@ -363,7 +363,7 @@ def _find_quiet_end(W: Any) -> None:
 
 
 @kernel
-def _leap(W: Any, to_ms: int) -> None:
+def _leap(W: World, to_ms: int) -> None:
     """Skip all heartbeats before `to_ms`, which is later than the next heartbeat."""
     g = W.g[0]
     turns = (to_ms - g.ring_base_ms - W.ring_ms[g.ring_at]) // g.node_hb_ms
@@ -387,7 +387,7 @@ def _leap(W: Any, to_ms: int) -> None:
 
 
 @kernel
-def _leap_updates(S: Any, W: Any, to_ms: int) -> None:
+def _leap_updates(S: SchedulerState, W: World, to_ms: int) -> None:
     """Skip the scheduler's updates, which change nothing, up to `to_ms` or an earlier end of this state.
 
     Such ends are the next end of a process, the next job of the input, the next check by Python, and the time limit.
@@ -401,7 +401,7 @@ def _leap_updates(S: Any, W: Any, to_ms: int) -> None:
 
 
 @kernel
-def run(S: Any, W: Any) -> Any:
+def run(S: SchedulerState, W: World) -> int:
     """Process events until Python is needed; return the reason (DONE ... CALLS_FULL of `harness.sim.world`).
 
     Python calls this function again after handling the reason.

@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
 
 from harness.sim import ops
-from harness.sim.java import to_long
+from harness.sim.java import single, to_long
 from harness.sim.kernel import kernel
+from harness.sim.state import SchedulerState
+from harness.sim.world import World
 
 _INT_MAX = 2**31 - 1
 
@@ -60,7 +59,7 @@ def containers_for(mb: int, vcores: int, of_mb: int, of_vcores: int, cpu: int) -
 @kernel
 def reached_slow_start(maps: int, completed: int, slow_start: float) -> bool:
     """Return whether enough maps have ended for the first reduces to be requested."""
-    return completed >= math.ceil(np.float32(slow_start) * np.float32(maps))
+    return completed >= math.ceil(single(slow_start) * single(maps))
 
 
 @kernel
@@ -80,7 +79,7 @@ def schedule_reduces(
     room_vcores: int,
     cpu: int,
     rampup_limit: float,
-) -> Any:
+) -> int:
     """Return the change of the number of scheduled reduces, after slow start (RMContainerAllocator.scheduleReduces).
 
     Parameters
@@ -104,12 +103,12 @@ def schedule_reduces(
         return 0
     if waiting_maps == 0:
         return pending
-    share = np.float32(1.0)
+    share = single(1.0)
     if maps != 0:
-        share = np.float32(completed) / np.float32(maps)
+        share = single(completed) / single(maps)
     total_mb = room_mb + map_mb * held_maps + mb * held
     total_vcores = room_vcores + map_vcores * held_maps + vcores * held
-    part = float(min(share, np.float32(rampup_limit)))
+    part = float(min(share, single(rampup_limit)))
     limit_mb, limit_vcores = to_long(total_mb * part), to_long(total_vcores * part)
     of_maps_mb, of_maps_vcores = total_mb - limit_mb, total_vcores - limit_vcores
     wanted = waiting_maps + held_maps
@@ -163,7 +162,7 @@ def to_preempt(
         if hanging <= 0:
             return NONE
     total_mb, total_vcores = room_mb + mb * held, room_vcores + vcores * held
-    part = float(np.float32(limit))
+    part = float(single(limit))
     for_one = containers_for(map_mb, map_vcores, mb, vcores, cpu)
     by_limit = containers_for(to_long(total_mb * part), to_long(total_vcores * part), mb, vcores, cpu)
     for_all = containers_for(map_mb * hanging, map_vcores * hanging, mb, vcores, cpu)
@@ -174,7 +173,7 @@ def to_preempt(
 
 
 @kernel
-def headroom(S: Any, W: Any, j: int) -> Any:
+def headroom(S: SchedulerState, W: World, j: int) -> tuple[int, int, int]:
     """Return the headroom of a job's AM (MB, vcores), and whether the scheduler counts vcores (1 or 0).
 
     The headroom is 0 if `W.g.no_headroom` is 1, as with Hadoop 2.2's Fair Scheduler (YARN-1959).

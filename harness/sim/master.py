@@ -12,19 +12,18 @@ reduces that have started.
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim.asking import ask
 from harness.sim.calls import C_DECIDED, C_MAPS, C_REDUCES, note
 from harness.sim.events import E_ACT, push
 from harness.sim.kernel import kernel
 from harness.sim.mapreduce import NONE, headroom, reached_slow_start, schedule_reduces, to_preempt
+from harness.sim.state import SchedulerState
 from harness.sim.tasks import PREEMPTED, am_hears, drop_stale_copies, ends_at, known_done, waiting
-from harness.sim.world import NEVER
+from harness.sim.world import NEVER, World
 
 
 @kernel
-def _total(S: Any, W: Any, j: int, s: int, count: int, limit: int, now: int) -> Any:
+def _total(S: SchedulerState, W: World, j: int, s: int, count: int, limit: int, now: int) -> bool:
     """Set the number of outstanding containers of a stage to `count`, within the job's limit on running tasks.
 
     Returns False if an array is too small. The limit does not apply to a stage with no more tasks than it allows.
@@ -44,7 +43,7 @@ def _total(S: Any, W: Any, j: int, s: int, count: int, limit: int, now: int) -> 
 
 
 @kernel
-def _waited(W: Any, j: int, s: int, now: int, ms: int) -> Any:
+def _waited(W: World, j: int, s: int, now: int, ms: int) -> int:
     """Return how many of a stage's waiting tasks have waited for longer than `ms`; all of them if `ms` is not positive.
 
     Follows getNumHangingRequests.
@@ -64,7 +63,7 @@ def _waited(W: Any, j: int, s: int, now: int, ms: int) -> Any:
 
 
 @kernel
-def _preempt(W: Any, j: int, s: int, count: int, now: int) -> Any:
+def _preempt(W: World, j: int, s: int, count: int, now: int) -> None:
     """Kill `count` reduces: those with the least progress, and among these the ones that were assigned first.
 
     The AM counts a reduce among its running ones until it learns that the reduce has ended. If a reduce is selected
@@ -86,7 +85,7 @@ def _preempt(W: Any, j: int, s: int, count: int, now: int) -> Any:
 
 
 @kernel
-def beat(S: Any, W: Any, j: int, now: int) -> Any:
+def beat(S: SchedulerState, W: World, j: int, now: int) -> None:
     """Run one heartbeat of a job's MapReduce AM: update its asks and preempt reduces if maps cannot run."""
     g, job = W.g[0], W.jobs[j]
     m = W.stages[j, job.maps_at]

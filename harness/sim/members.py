@@ -5,15 +5,14 @@ The entitlement of an application depends on the others, so each arrival and eac
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim.kernel import kernel
 from harness.sim.longterm_kernels import app_total, settle_app
-from harness.sim.world import J_RUNNING, J_SUBMITTED
+from harness.sim.state import SchedulerState
+from harness.sim.world import J_RUNNING, J_SUBMITTED, World
 
 
 @kernel
-def _settle_others(S: Any, W: Any, j: int, now: int) -> Any:
+def _settle_others(S: SchedulerState, W: World, j: int, now: int) -> float:
     """Settle the other live applications of a job's leaf; return their largest total / weight."""
     leaf, highest = W.jobs[j].queue, 0.0
     for k in range(len(W.jobs)):
@@ -25,7 +24,7 @@ def _settle_others(S: Any, W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def joins(S: Any, W: Any, j: int, now: int) -> None:
+def joins(S: SchedulerState, W: World, j: int, now: int) -> None:
     """Handle the arrival of a job's application.
 
     With pseudo accumulated resources, the application starts at the largest value of the others (eq. 5.10).
@@ -39,7 +38,7 @@ def joins(S: Any, W: Any, j: int, now: int) -> None:
 
 
 @kernel
-def leaves(S: Any, W: Any, j: int, now: int) -> None:
+def leaves(S: SchedulerState, W: World, j: int, now: int) -> None:
     """Handle the end of a job's application."""
     _settle_others(S, W, j, now)
     S.x[W.jobs[j].queue].omega -= W.jobs[j].omega

@@ -5,12 +5,7 @@ of an attempt or an application. The package of each scheduler adds (`harness.si
 does to its queues, and the assignment of a node's free resources.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
-
-from typing import Any
 
 from harness.sim import ops
 from harness.sim.attempts import complete, end_attempt, put
@@ -29,11 +24,12 @@ from harness.sim.state import (
     RELEASED,
     UNHEARD,
     WORLD,
+    SchedulerState,
 )
 
 
 @kernel
-def add_node(s: Any, ni: int, now: int) -> int:
+def add_node(s: SchedulerState, ni: int, now: int) -> int:
     """Register a node without containers. Returns 0, NEED_ROOM, or IGNORED if the node is registered already."""
     g, node = s.g[0], s.n[ni]
     if node.alive == 1:
@@ -50,7 +46,7 @@ def add_node(s: Any, ni: int, now: int) -> int:
 
 
 @kernel
-def remove_node(s: Any, ni: int, now: int) -> int:
+def remove_node(s: SchedulerState, ni: int, now: int) -> int:
     """Remove a lost node: complete its containers (LOST) and drop its reservation.
 
     Returns 0, NEED_ROOM, or IGNORED if the node is not registered.
@@ -79,7 +75,7 @@ def remove_node(s: Any, ni: int, now: int) -> int:
 
 
 @kernel
-def _update_resource(s: Any, ni: int, mb: int, vcores: int, now: int) -> None:
+def _update_resource(s: SchedulerState, ni: int, mb: int, vcores: int, now: int) -> None:
     """Change a node's capacity, and with it its position in Hadoop's hash table of nodes.
 
     Follows AbstractYarnScheduler.updateNodeResource.
@@ -99,7 +95,7 @@ def _update_resource(s: Any, ni: int, mb: int, vcores: int, now: int) -> None:
 
 
 @kernel
-def resize_node(s: Any, ni: int, mb: int, vcores: int, now: int) -> int:
+def resize_node(s: SchedulerState, ni: int, mb: int, vcores: int, now: int) -> int:
     """Change a node's capacity (MB, vcores) and end its decommissioning. Returns 0, NEED_ROOM, or IGNORED.
 
     If the node was being decommissioned, containers that exceed its new capacity are killed now and at each later
@@ -122,7 +118,7 @@ def resize_node(s: Any, ni: int, mb: int, vcores: int, now: int) -> int:
 
 
 @kernel
-def drain_node(s: Any, ni: int) -> int:
+def drain_node(s: SchedulerState, ni: int) -> int:
     """Begin graceful decommissioning: from the next heartbeat on, the node's capacity is the sum of its containers."""
     node = s.n[ni]
     if node.alive == 0 or node.draining == 1:
@@ -132,7 +128,7 @@ def drain_node(s: Any, ni: int) -> int:
 
 
 @kernel
-def _kill_overcommitted(s: Any, ni: int, mark: int, before: int, now: int) -> None:
+def _kill_overcommitted(s: SchedulerState, ni: int, mark: int, before: int, now: int) -> None:
     """Kill containers that exceed a node's capacity: the newest first, and running AMs last.
 
     Containers with a serial number above ``mark`` were assigned by this heartbeat (log records from ``before`` on). No
@@ -178,7 +174,7 @@ def _kill_overcommitted(s: Any, ni: int, mark: int, before: int, now: int) -> No
 
 
 @kernel
-def _heartbeat_room(s: Any, ni: int) -> bool:
+def _heartbeat_room(s: SchedulerState, ni: int) -> bool:
     """Return whether all pools and the log have enough free slots for one heartbeat.
 
     The number of containers that a heartbeat assigns is bounded by the number of rounds, by the outstanding asks, and
@@ -207,7 +203,7 @@ def _heartbeat_room(s: Any, ni: int) -> bool:
 
 
 @kernel
-def heartbeat(s: Any, ni: int, now: int) -> int:
+def heartbeat(s: SchedulerState, ni: int, now: int) -> int:
     """Process a node's heartbeat: handle launched and completed containers, then assign its free resources.
 
     Returns the result of the scheduler's `attempt_scheduling` (number of containers assigned, or for the Capacity
@@ -259,7 +255,7 @@ def heartbeat(s: Any, ni: int, now: int) -> int:
 
 
 @kernel
-def ask(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> int:
+def ask(s: SchedulerState, i: int, priority: int, alloc_id: int, count: int, mb: int, vcores: int) -> int:
     """Set the number of outstanding containers of an application under the key (priority, alloc_id).
 
     Parameters
@@ -290,7 +286,7 @@ def ask(s: Any, i: int, priority: int, alloc_id: int, count: int, mb: int, vcore
 
 
 @kernel
-def release(s: Any, c: int, now: int) -> int:
+def release(s: SchedulerState, c: int, now: int) -> int:
     """Release a container at its AM's request. Returns 0, NEED_ROOM, or IGNORED if the AM does not hold it.
 
     Usage falls at once; `node_release` determines when the node's resources become free.
@@ -307,7 +303,7 @@ def release(s: Any, c: int, now: int) -> int:
 
 
 @kernel
-def pull(s: Any, i: int) -> None:
+def pull(s: SchedulerState, i: int) -> None:
     """Let an AM fetch its granted containers. This call is necessary only if ``G.manual_acquire`` is 1."""
     c = s.a[i].live_head
     while c >= 0:
@@ -322,7 +318,7 @@ def pull(s: Any, i: int) -> None:
 
 
 @kernel
-def _end_room(s: Any, i: int) -> bool:
+def _end_room(s: SchedulerState, i: int) -> bool:
     """Return whether all arrays have enough free slots for the end of an attempt and the start of a new one."""
     g, x = s.g[0], s.a[i]
     room = g.n_log + x.n_live + x.n_reserved + ops.end_records(s, i) + 8 <= len(s.log)
@@ -330,7 +326,7 @@ def _end_room(s: Any, i: int) -> bool:
 
 
 @kernel
-def _end_attempt(s: Any, i: int, now: int) -> None:
+def _end_attempt(s: SchedulerState, i: int, now: int) -> None:
     """End an attempt with its containers and asks, and start waiting applications that may now run."""
     end_attempt(s, i, APP_END, now)
     ops.remove_attempt(s, i, now)
@@ -340,7 +336,7 @@ def _end_attempt(s: Any, i: int, now: int) -> None:
 
 
 @kernel
-def end_app(s: Any, i: int, now: int) -> int:
+def end_app(s: SchedulerState, i: int, now: int) -> int:
     """End an application and kill its live containers (APP_END). Returns 0, NEED_ROOM or IGNORED."""
     if s.a[i].alive == 0:
         return IGNORED
@@ -352,7 +348,7 @@ def end_app(s: Any, i: int, now: int) -> int:
 
 
 @kernel
-def restart_app(s: Any, i: int, am_mb: int, am_vcores: int, now: int) -> int:
+def restart_app(s: SchedulerState, i: int, am_mb: int, am_vcores: int, now: int) -> int:
     """Restart a failed application: end its attempt as `end_app` does, then start a new attempt in the same slot.
 
     The new attempt has no asks besides the one for its AM. The counter `n` of containers continues. Returns 0,

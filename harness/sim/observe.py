@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from harness.base.quick import fast_constructor
 from harness.model.queues import QueueTree
@@ -37,7 +38,8 @@ from harness.model.snapshot import (
 )
 from harness.sim.kernel import kernel
 from harness.sim.longterm_kernels import advance, roll_rounds, total_of
-from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK
+from harness.sim.state import SchedulerState
+from harness.sim.world import J_RUNNING, J_SUBMITTED, NEVER, SPARK, World
 
 _COLUMNS = 16
 #: Number of columns from which a `QueueView` is made; the others change even while nothing happens.
@@ -53,7 +55,7 @@ _view, _resource, _snapshot, _figures = (
 
 
 @kernel
-def fill(S: Any, W: Any, ints: Any, reals: Any, now: int, jobs: int) -> Any:
+def fill(S: SchedulerState, W: World, ints: NDArray[np.int64], reals: NDArray[np.float64], now: int, jobs: int) -> None:
     """Write the present values of all queues and the cluster into two tables.
 
     Parameters
@@ -142,7 +144,7 @@ class Seen(NamedTuple):
 
     snapshot: Snapshot
     rows: list[list[int]]
-    reals: Any
+    reals: NDArray[np.float64]
 
 
 class Observer:
@@ -168,7 +170,7 @@ class Observer:
         order: list[int],
         entitlements: Mapping[str, float],
         size: int,
-        look_at: Callable[[int, int, Any, Any, int], None],
+        look_at: Callable[[int, int, NDArray[np.int64], NDArray[np.float64], int], None],
     ) -> None:
         self._look_at = look_at
         self._queues = [
@@ -204,11 +206,11 @@ class Observer:
         self._limits[path] = (old[0] if least is None else least, old[1] if limit is None else limit)
         self.capacity = None
 
-    def table(self) -> tuple[Any, Any]:
+    def table(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the tables that `fill` writes in one poll."""
         return np.zeros_like(self._ints), np.zeros_like(self._reals)
 
-    def look(self, S: Any, W: Any, now_ms: int) -> Figures:
+    def look(self, S: SchedulerState, W: World, now_ms: int) -> Figures:
         """Poll the present values."""
         self._ints, self._before = self._before, self._ints
         self._rows, self._rows_before = None, self._rows
@@ -223,7 +225,7 @@ class Observer:
             ]
         return _figures(now_ms / 1000.0, capacity, self._shape, self._ints, self._rows_at, self._leaves_at)  # type: ignore[no-any-return]
 
-    def snapshot(self, S: Any, W: Any, now_ms: int, period_s: float) -> Seen:
+    def snapshot(self, S: SchedulerState, W: World, now_ms: int, period_s: float) -> Seen:
         """Poll the present values and return the snapshot that a policy receives."""
         return self.seen(self.look(S, W, now_ms), period_s)
 
@@ -288,12 +290,12 @@ class Observer:
             if leaf
         }
 
-    def counted(self, reals: Any) -> dict[str, float]:
+    def counted(self, reals: NDArray[np.float64]) -> dict[str, float]:
         """Return leaf -> counted resources, measure-seconds."""
         values = (reals[:, 0] / 1000.0).tolist()
         return {path: values[index] for path, _, leaf, _, index in self._queues if leaf}
 
-    def ahead(self, reals: Any) -> dict[str, float]:
+    def ahead(self, reals: NDArray[np.float64]) -> dict[str, float]:
         """Return leaf -> assumed future use of its running tasks, measure-seconds."""
         values = (reals[:, 1] / 1000.0).tolist()
         return {path: values[index] for path, _, leaf, _, index in self._queues if leaf}

@@ -9,16 +9,15 @@ quantum. AMs have no assumed execution time, because their duration is unknown u
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim.kernel import kernel
 from harness.sim.longterm_kernels import weighed
+from harness.sim.state import SchedulerState
 from harness.sim.weighing import delta_of
-from harness.sim.world import J_RUNNING, NEVER
+from harness.sim.world import J_RUNNING, NEVER, World
 
 
 @kernel
-def begin(S: Any, W: Any, j: int) -> None:
+def begin(S: SchedulerState, W: World, j: int) -> None:
     """Set the quantum of a new application. Queues on its path without a quantum inherit it from the nearest ancestor.
 
     Without such an ancestor, the quantum is the initial quantum of the settings.
@@ -48,7 +47,7 @@ def begin(S: Any, W: Any, j: int) -> None:
 
 
 @kernel
-def learn(S: Any, W: Any, j: int, took_ms: int) -> None:
+def learn(S: SchedulerState, W: World, j: int, took_ms: int) -> None:
     """Update the quanta after a task of a job has ended; it held its container for `took_ms`.
 
     The application's quantum is the mean over its ended tasks, the leaf's quantum the mean over its applications, and a
@@ -66,7 +65,7 @@ def learn(S: Any, W: Any, j: int, took_ms: int) -> None:
 
 
 @kernel
-def leave(S: Any, W: Any, j: int) -> None:
+def leave(S: SchedulerState, W: World, j: int) -> None:
     """Remove an ended application from its leaf's mean, unless the mean also covers ended applications."""
     if S.xg[0].adaptive == 0 or S.xg[0].q_ended == 1:
         return
@@ -81,7 +80,7 @@ def leave(S: Any, W: Any, j: int) -> None:
 
 
 @kernel
-def _tune_up(S: Any, leaf: int) -> None:
+def _tune_up(S: SchedulerState, leaf: int) -> None:
     """Recompute a leaf's quantum from its applications', and its ancestors' from their children's."""
     S.x[leaf].q_ms = S.x[leaf].q_sum / S.x[leaf].q_n
     above = S.q[leaf].parent
@@ -99,7 +98,7 @@ def _tune_up(S: Any, leaf: int) -> None:
 
 
 @kernel
-def _count(S: Any, W: Any, j: int, first: int, now: int) -> None:
+def _count(S: SchedulerState, W: World, j: int, first: int, now: int) -> None:
     """Add the containers of a list that are younger than a quantum to the job's sums."""
     job, xg = W.jobs[j], S.xg[0]
     c = first
@@ -116,7 +115,7 @@ def _count(S: Any, W: Any, j: int, first: int, now: int) -> None:
 
 
 @kernel
-def assume(S: Any, W: Any, j: int, now: int) -> None:
+def assume(S: SchedulerState, W: World, j: int, now: int) -> None:
     """Recompute the sums of assumed execution times of a job and of its leaf."""
     job, x = W.jobs[j], S.x[W.jobs[j].queue]
     x.ahead_a -= job.ahead_a
@@ -139,7 +138,7 @@ def assume(S: Any, W: Any, j: int, now: int) -> None:
 
 
 @kernel
-def cross(S: Any, W: Any, now: int) -> None:
+def cross(S: SchedulerState, W: World, now: int) -> None:
     """Recompute the sums of jobs with a task that has run for a quantum by `now`; also used after a round begins."""
     soonest = NEVER
     W.g[0].cross_ms = NEVER

@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from harness.sim.setup import SimSetup
+from harness.sim.world import World
 from harness.yarn.placement import Placement
 
 #: A JSON object of an answer.
@@ -26,7 +27,7 @@ class Running(Protocol):
 
     setup: SimSetup
     scheduler: Any
-    world: Any
+    world: World
     allocations: Any
 
     @property

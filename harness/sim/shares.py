@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from harness.base.errors import InputError
 from harness.model.queues import JAVA_INT_MAX, Queue, QueueTree
 from harness.model.resources import ZERO, Resource
+from harness.sim.arrays import Column
 from harness.sim.fair.shares import queue_shares
-from harness.sim.fair.state import Q
+from harness.sim.fair.state import QueueRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +90,11 @@ def _compute(tree: QueueTree, cluster: Resource, running: set[str]) -> dict[str,
     }
 
 
-def _records(tree: QueueTree, cluster: Resource, running: set[str]) -> tuple[list[Queue], NDArray[Any]]:
+def _records(tree: QueueTree, cluster: Resource, running: set[str]) -> tuple[list[Queue], Column[QueueRecord]]:
     """Return the tree as the scheduler's queue records, with the fields that shares need."""
     queues = list(tree)
     index = {queue.path: at for at, queue in enumerate(queues)}
-    q = np.zeros(len(queues), dtype=Q)
+    q = cast("Column[QueueRecord]", np.zeros(len(queues), dtype=QueueRecord.dtype))
     q["first_child"] = -1
     q["next_sibling"] = -1
     limits = [queue.max_share(cluster) for queue in queues]

@@ -366,7 +366,7 @@ class Simulation:
         g = self.world.g
         live = int(g["live_runs"][0]) + len(self.world.inner) - int(g["inner_left"][0])
         if 2 * live + 128 > len(self.world.tasklog):
-            self.world = self.world._replace(tasklog=np.zeros(4 * live + 128, w.TASKLOG))
+            self.world = self.world._replace(tasklog=np.zeros(4 * live + 128, w.TaskLogRecord.dtype))
 
     def _take_calls(self) -> None:
         if self.calls is not None:

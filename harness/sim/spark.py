@@ -6,15 +6,14 @@ tasks' ends at once. Its requests to the scheduler are in harness.sim.apps, like
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim.dynamic import GOING, UP, backlog, idle_from, look_at
 from harness.sim.events import E_ACT, E_INNER, USE_MASK, push
 from harness.sim.kernel import kernel
 from harness.sim.lists import pool, stacked
 from harness.sim.longterm_kernels import task_ended
+from harness.sim.state import SchedulerState
 from harness.sim.tasks import FAILED, FAILS, FINISHED, SUCCEEDS, log_attempt, put_redo, seal, take_redo, work_ms
-from harness.sim.world import NEVER
+from harness.sim.world import NEVER, World
 
 #: No limit on the number of tasks that `_fill_executor` starts.
 _ALL = 1 << 30
@@ -24,7 +23,7 @@ _take_slot, _free_slot = pool("inner_free", "next", "inner_left", kept="gen")
 
 
 @kernel
-def _fill_executor(W: Any, j: int, c: int, most: int, now: int) -> Any:
+def _fill_executor(W: World, j: int, c: int, most: int, now: int) -> int:
     """Start at most `most` tasks of open stages in an executor's idle slots; return how many were started."""
     g, job, run = W.g[0], W.jobs[j], W.runs[c]
     s = 0
@@ -63,7 +62,7 @@ def _fill_executor(W: Any, j: int, c: int, most: int, now: int) -> Any:
 
 
 @kernel
-def _spread(W: Any, j: int, now: int) -> Any:
+def _spread(W: World, j: int, now: int) -> None:
     """Give tasks to executors in turn, one at a time, beginning with a pseudorandom executor.
 
     Follows ``TaskSchedulerImpl.resourceOffers``, which shuffles the executors.
@@ -91,7 +90,7 @@ def _spread(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def fill_executors(W: Any, j: int, now: int) -> Any:
+def fill_executors(W: World, j: int, now: int) -> None:
     """Give tasks to all of a job's executors that have idle slots."""
     if W.jobs[j].dynamic == 1:
         _spread(W, j, now)
@@ -105,7 +104,7 @@ def fill_executors(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def enough_executors(W: Any, j: int, now: int) -> Any:
+def enough_executors(W: World, j: int, now: int) -> bool:
     """Return whether a driver may begin: enough executors take tasks, or its waiting time (``ex_wait_ms``) is over."""
     job = W.jobs[j]
     if now >= job.am0_ms + job.ex_wait_ms:
@@ -120,7 +119,7 @@ def enough_executors(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def executor_up(W: Any, c: int, use: int, now: int) -> Any:
+def executor_up(W: World, c: int, use: int, now: int) -> None:
     """Let an executor begin to take tasks, if it is still live (`use`: the expected ``gen`` of its slot)."""
     run = W.runs[c]
     if run.gen != use or run.live == 0:
@@ -144,7 +143,7 @@ def executor_up(W: Any, c: int, use: int, now: int) -> Any:
 
 
 @kernel
-def _looked_at(W: Any, j: int, c: int, now: int) -> Any:
+def _looked_at(W: World, j: int, c: int, now: int) -> None:
     """Update dynamic allocation after a task in an executor has ended and the next tasks have started."""
     if W.runs[c].idle == W.jobs[j].ex_slots:
         idle_from(W, j, c, now)
@@ -153,7 +152,7 @@ def _looked_at(W: Any, j: int, c: int, now: int) -> Any:
 
 
 @kernel
-def inner_ended(S: Any, W: Any, t: int, now: int) -> Any:
+def inner_ended(S: SchedulerState, W: World, t: int, now: int) -> None:
     """End a task inside an executor; if the executor has ended before, only free the task's slot."""
     g, task = W.g[0], W.inner[t]
     dead, c = task.dead, task.run

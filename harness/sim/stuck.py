@@ -5,10 +5,9 @@ The checks run in Python between two calls of the loop, at intervals of virtual 
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim.events import E_ACT, E_REDUCE_CHECK, E_SPECULATE, kind_of, slot_of
-from harness.sim.world import NEVER
+from harness.sim.state import SchedulerState
+from harness.sim.world import NEVER, World
 
 
 class Stillness:
@@ -23,7 +22,7 @@ class Stillness:
         self._events = -1
         self._since_ms: int | None = None
 
-    def lasts(self, world: Any) -> bool:
+    def lasts(self, world: World) -> bool:
         """Return whether the state has lasted for ``patience_ms``; schedule the loop's next check."""
         g = world.g
         now, events = int(g["now"][0]), int(g["started"][0] + g["ended"][0])
@@ -41,12 +40,12 @@ class Stillness:
             self._since_ms, self._events = now, events
         return now - self._since_ms >= self._patience_ms
 
-    def last_move_s(self, S: Any, world: Any) -> float:
+    def last_move_s(self, S: SchedulerState, world: World) -> float:
         """Return the time at which a container was last granted or a job last ended, seconds."""
         return max(int(S.x["last_start_ms"].max()), int(world.g["last_end_ms"][0])) / 1000.0
 
 
-def next_due_ms(world: Any) -> int:
+def next_due_ms(world: World) -> int:
     """Return the time of the next event that may change something (a job arrives, a process ends, an AM acts), ms.
 
     NEVER if there is none.
@@ -62,7 +61,7 @@ def next_due_ms(world: Any) -> int:
     )
 
 
-def _only_looks(world: Any, event: int) -> bool:
+def _only_looks(world: World, event: int) -> bool:
     """Return whether an event can change nothing as long as no container starts or ends.
 
     While maps wait, a MapReduce AM checks at each heartbeat whether reduces must make room for them

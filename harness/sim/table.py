@@ -10,6 +10,8 @@ import numpy as np
 
 from harness.model.jobs import JobSpec
 from harness.model.queues import QueueTree
+from harness.sim.arrays import Column
+from harness.sim.longterm_state import LongTermRecord
 from harness.sim.loop import (
     F_ACC,
     F_COUNTED,
@@ -25,7 +27,7 @@ from harness.sim.loop import (
     I_VC,
 )
 from harness.sim.setup import Samples
-from harness.sim.world import ENDED, NEVER, TASKLOG, W
+from harness.sim.world import NEVER, EndedJobRecord, TaskLogRecord, World
 
 _INT32_MAX = 2**31 - 1
 _ROOM_BYTES = 2_000_000
@@ -49,10 +51,10 @@ class JobTable:
         self.kinds.append(job.kind)
         return len(self.ids) - 1
 
-    def take(self, world: W) -> np.ndarray:
+    def take(self, world: World) -> np.ndarray:
         """Move the ended jobs out of the world; return their records."""
         n = int(world.g["ended_n"][0])
-        block = world.ended[:n].copy()
+        block: np.ndarray = world.ended[:n].copy()
         world.g["ended_n"] = 0
         self._ended.append(block)
         return block
@@ -61,7 +63,7 @@ class JobTable:
         """Drop the records that `take` has returned, for callers that store them themselves."""
         self._ended.clear()
 
-    def columns(self, world: W) -> dict[str, Any]:
+    def columns(self, world: World) -> dict[str, Any]:
         """Return the columns of the table by name; unfinished jobs have their values so far.
 
         Their resources include what their running containers have used, as an RM counts them.
@@ -86,7 +88,7 @@ class JobTable:
             counts["attempts_failed"][rows] = part["failed_attempts"]
             failed[rows] = part["failed"] == 1
 
-        ended = np.concatenate(self._ended) if self._ended else np.zeros(0, ENDED)
+        ended = np.concatenate(self._ended) if self._ended else np.zeros(0, EndedJobRecord.dtype)
         fill(ended["row"], ended, ended["finished_ms"] / 1000.0)
         slots = np.flatnonzero(world.jobs["state"] > 0)
         live, runs = world.jobs[slots], world.runs[world.runs["live"] == 1]
@@ -153,7 +155,7 @@ class SampleLog:
         """Return the number of samples that the world holds at a time; it is chosen so that they fit in the caches."""
         return min(max(_ROOM_BYTES // (96 * queues), 16), 512)
 
-    def take(self, world: W) -> None:
+    def take(self, world: World) -> None:
         """Move the samples out of the world, in compact form because access to new memory costs the most."""
         n = int(world.g["sample_n"][0])
         if n:
@@ -209,7 +211,7 @@ class TaskLog:
     def __init__(self) -> None:
         self._blocks: list[np.ndarray] = []
 
-    def take(self, world: W) -> None:
+    def take(self, world: World) -> None:
         """Move the task log out of the world."""
         n = int(world.g["task_n"][0])
         self._blocks.append(world.tasklog[:n].copy())
@@ -217,14 +219,14 @@ class TaskLog:
 
     def columns(self) -> dict[str, Any]:
         """Return the columns of the table by name; times are in ms of virtual time."""
-        log = np.concatenate(self._blocks) if self._blocks else np.zeros(0, TASKLOG)
+        log = np.concatenate(self._blocks) if self._blocks else np.zeros(0, TaskLogRecord.dtype)
         named = {"job": log["row"]}
         for name in ("stage", "task", "attempt", "node", "granted_ms", "start_ms", "end_ms", "outcome"):
             named[name] = log[name].copy()
         return named
 
 
-def mean_between_ends(tree: QueueTree, order: Sequence[int], x: Any) -> dict[str, float]:
+def mean_between_ends(tree: QueueTree, order: Sequence[int], x: Column[LongTermRecord]) -> dict[str, float]:
     """Return the mean time between two container ends below each queue, by path.
 
     Parameters
@@ -257,7 +259,7 @@ def mean_between_ends(tree: QueueTree, order: Sequence[int], x: Any) -> dict[str
 
 
 def longest_waits(
-    tree: QueueTree, order: Sequence[int], x: Any, now_ms: int
+    tree: QueueTree, order: Sequence[int], x: Column[LongTermRecord], now_ms: int
 ) -> tuple[dict[str, float], dict[str, float]]:
     """Return each leaf's longest time with outstanding containers and no grant, and when it ended, seconds.
 

@@ -6,7 +6,6 @@ These functions do not call the scheduler. harness.sim.apps and harness.sim.spar
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from harness.base.errors import InternalError
 from harness.sim.durations import (
@@ -25,20 +24,20 @@ from harness.sim.ends import set_end
 from harness.sim.events import E_ACT, E_BEAT, push
 from harness.sim.kernel import kernel
 from harness.sim.lists import pool, stacked
-from harness.sim.world import NEVER
+from harness.sim.world import NEVER, StageRecord, World
 
-#: How an attempt ended (TASKLOG.outcome).
+#: How an attempt ended (TaskLogRecord.outcome).
 FINISHED, FAILED, KILLED = 0, 1, 2
 
-#: How an attempt will end by itself (RUN.will_fail, INNER.will_fail). IS_REPEATED is a recorded attempt that did not
-#: succeed: the task is repeated however often this happens, and the job's attempt limit does not apply.
+#: How an attempt will end by itself (RunRecord.will_fail, InnerTaskRecord.will_fail). IS_REPEATED is a recorded attempt
+#: that did not succeed: the task is repeated however often this happens, and the job's attempt limit does not apply.
 SUCCEEDS, FAILS, IS_REPEATED = 0, 1, 2
 
-#: Values of RUN.twin: a speculative copy of this attempt was requested and has no container yet; the other attempt of
-#: the speculative pair has ended first.
+#: Values of RunRecord.twin: a speculative copy of this attempt was requested and has no container yet; the other
+#: attempt of the speculative pair has ended first.
 COPY_ASKED, BEATEN = -2, -3
 
-#: Value of RUN.twin for a reduce: its AM is having it killed to make room for maps.
+#: Value of RunRecord.twin for a reduce: its AM is having it killed to make room for maps.
 PREEMPTED = -4
 
 
@@ -51,27 +50,27 @@ _take_slot, _free_slot = pool("redo_free", "next", "redo_left", kept=None)
 
 
 @kernel
-def into_stage(W: Any, c: int, j: int, s: int) -> Any:
+def into_stage(W: World, c: int, j: int, s: int) -> None:
     """Add a container to a stage's list of live containers."""
     _into_stage(W.runs, W.stages[j, s], c)
     W.stages[j, s].running += 1
 
 
 @kernel
-def out_of_stage(W: Any, c: int, j: int, s: int) -> Any:
+def out_of_stage(W: World, c: int, j: int, s: int) -> None:
     """Remove a container from a stage's list of live containers."""
     _out_of_stage(W.runs, W.stages[j, s], c)
     W.stages[j, s].running -= 1
 
 
 @kernel
-def inner_used(W: Any) -> Any:
+def inner_used(W: World) -> int:
     """Return how many tasks run inside executors."""
     return len(W.inner) - W.g[0].inner_left
 
 
 @kernel
-def put_redo(W: Any, j: int, s: int, task: int, attempt: int, fails: int, copy_of: int) -> Any:
+def put_redo(W: World, j: int, s: int, task: int, attempt: int, fails: int, copy_of: int) -> None:
     """Append a task to its stage's list of attempts to request again.
 
     ``fails``: number of earlier attempts that failed; ``copy_of``: the container that the attempt duplicates, or -1.
@@ -94,7 +93,7 @@ def put_redo(W: Any, j: int, s: int, task: int, attempt: int, fails: int, copy_o
 
 
 @kernel
-def take_redo(W: Any, j: int, s: int) -> Any:
+def take_redo(W: World, j: int, s: int) -> int:
     """Remove and free the first entry of a stage's list; return its slot, readable until the next `put_redo`."""
     st = W.stages[j, s]
     r = st.redo_head
@@ -107,7 +106,7 @@ def take_redo(W: Any, j: int, s: int) -> Any:
 
 
 @kernel
-def _is_stale(W: Any, r: int) -> Any:
+def _is_stale(W: World, r: int) -> bool:
     """Return whether a speculative copy is unnecessary, because its original has ended."""
     redo = W.redo[r]
     if redo.copy_of < 0:
@@ -117,7 +116,7 @@ def _is_stale(W: Any, r: int) -> Any:
 
 
 @kernel
-def drop_stale_copies(W: Any, j: int, s: int) -> Any:
+def drop_stale_copies(W: World, j: int, s: int) -> None:
     """Discard a stage's speculative copies that wait for a container although their originals have ended."""
     st = W.stages[j, s]
     before, r = -1, st.redo_head
@@ -139,7 +138,7 @@ def drop_stale_copies(W: Any, j: int, s: int) -> Any:
 
 
 @kernel
-def drop_redo(W: Any, j: int) -> Any:
+def drop_redo(W: World, j: int) -> None:
     """Discard all tasks of a job that are queued for another attempt."""
     for s in range(W.jobs[j].stages):
         while W.stages[j, s].redo_n > 0:
@@ -150,7 +149,7 @@ def drop_redo(W: Any, j: int) -> Any:
 
 
 @kernel
-def am_hears(W: Any, j: int, now: int) -> Any:
+def am_hears(W: World, j: int, now: int) -> int:
     """Return the time of the AM's first heartbeat at or after `now`, ms."""
     first = W.jobs[j].am0_ms
     if now <= first:
@@ -160,7 +159,7 @@ def am_hears(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def wake(W: Any, j: int, now: int) -> Any:
+def wake(W: World, j: int, now: int) -> None:
     """Schedule the AM's reaction (E_ACT) to its first response at or after `now`, unless it is scheduled already."""
     job = W.jobs[j]
     if job.am_ms == NEVER:
@@ -175,7 +174,7 @@ def wake(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def work_ms(W: Any, j: int, s: int, task: int, attempt: int, failed: int, node: int) -> Any:
+def work_ms(W: World, j: int, s: int, task: int, attempt: int, failed: int, node: int) -> tuple[int, int]:
     """Return how long an attempt works on a node, ms, and how it ends (SUCCEEDS, FAILS or IS_REPEATED).
 
     ``failed``: number of earlier failed attempts of the task.
@@ -203,7 +202,7 @@ def work_ms(W: Any, j: int, s: int, task: int, attempt: int, failed: int, node: 
 
 
 @kernel
-def ends_at(W: Any, c: int, at: int) -> Any:
+def ends_at(W: World, c: int, at: int) -> None:
     """Set the time (ms) at which the container's process will exit; schedule the heartbeat that reports it, if any."""
     set_end(W, c, at)
     if W.g[0].end_hb_ms >= 0:
@@ -211,7 +210,7 @@ def ends_at(W: Any, c: int, at: int) -> Any:
 
 
 @kernel
-def next_attempt(W: Any, c: int, j: int, s: int) -> Any:
+def next_attempt(W: World, c: int, j: int, s: int) -> bool:
     """Give container `c` the next attempt of its stage; return False if none is left."""
     st, run = W.stages[j, s], W.runs[c]
     while st.redo_n > 0 and (st.redo_asked > 0 or st.next_task >= st.tasks):
@@ -237,8 +236,8 @@ def next_attempt(W: Any, c: int, j: int, s: int) -> Any:
 
 @kernel
 def log_attempt(
-    W: Any, row: int, stage: int, task: int, attempt: int, node: int, granted: int, start: int, end: int, outcome: int
-) -> Any:
+    W: World, row: int, stage: int, task: int, attempt: int, node: int, granted: int, start: int, end: int, outcome: int
+) -> None:
     """Append an attempt to the task log; times are in ms."""
     g = W.g[0]
     if g.task_n >= len(W.tasklog):
@@ -260,13 +259,13 @@ def log_attempt(
 
 
 @kernel
-def waiting(st: Any) -> Any:
+def waiting(st: StageRecord) -> int:
     """Return the number of a stage's tasks without a container, including attempts to be repeated."""
     return st.tasks - st.next_task + st.redo_n
 
 
 @kernel
-def feeds_early(W: Any, j: int, s: int) -> Any:
+def feeds_early(W: World, j: int, s: int) -> bool:
     """Return whether some stage that depends on `s` requests tasks before `s` has ended (slow start below 1)."""
     for f in range(W.jobs[j].stages):
         st = W.stages[j, f]
@@ -276,7 +275,7 @@ def feeds_early(W: Any, j: int, s: int) -> Any:
 
 
 @kernel
-def known_done(W: Any, j: int, s: int, now: int) -> Any:
+def known_done(W: World, j: int, s: int, now: int) -> int:
     """Return how many tasks of a stage the AM knows to have ended."""
     st = W.stages[j, s]
     if st.in_bucket > 0 and st.bucket_ms + W.g[0].am_lag_ms > now:
@@ -285,7 +284,7 @@ def known_done(W: Any, j: int, s: int, now: int) -> Any:
 
 
 @kernel
-def open_stage(W: Any, j: int, s: int, now: int) -> Any:
+def open_stage(W: World, j: int, s: int, now: int) -> None:
     """Open a stage whose dependencies have ended; its running tasks may end from now on."""
     W.stages[j, s].open = 1
     c = W.stages[j, s].run_head
@@ -296,7 +295,7 @@ def open_stage(W: Any, j: int, s: int, now: int) -> Any:
 
 
 @kernel
-def _waits_for_driver(W: Any, j: int, s: int, now: int) -> Any:
+def _waits_for_driver(W: World, j: int, s: int, now: int) -> bool:
     """Return whether a Spark driver still delays the submission of a stage whose dependencies have ended."""
     st = W.stages[j, s]
     if st.delay_ms > 0 and st.ready_ms == 0:
@@ -306,7 +305,7 @@ def _waits_for_driver(W: Any, j: int, s: int, now: int) -> Any:
 
 
 @kernel
-def seal(W: Any, j: int, now: int) -> Any:
+def seal(W: World, j: int, now: int) -> None:
     """Seal the stages that the AM knows to have ended, and open the stages that depend on them."""
     job = W.jobs[j]
     again = True
@@ -337,7 +336,7 @@ def seal(W: Any, j: int, now: int) -> Any:
 
 
 @kernel
-def may_ask(W: Any, j: int, s: int, now: int) -> Any:
+def may_ask(W: World, j: int, s: int, now: int) -> int:
     """Return how many of a stage's tasks may be requested in total; -1: nothing, not even repeated attempts."""
     st = W.stages[j, s]
     if st.open == 1:

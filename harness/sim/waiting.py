@@ -3,16 +3,12 @@
 Follows MaxRunningAppsEnforcer.canAppBeRunnable and CSMaxRunningAppsEnforcer.checkRunnabilityWithUpdate of Hadoop 3.4.2.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
-
-from typing import Any
 
 from harness.sim import ops
 from harness.sim.kernel import kernel
 from harness.sim.lists import linked
+from harness.sim.state import SchedulerState
 
 #: Lists of a queue's and of a user's waiting applications.
 _into_waiting, _out_of_waiting = linked("nr_head", "nr_tail", "nr_prev", "nr_next")
@@ -20,7 +16,7 @@ _into_users, _out_of_users = linked("nr_head", "nr_tail", "user_prev", "user_nex
 
 
 @kernel
-def can_run(s: Any, leaf: int, user: int) -> bool:
+def can_run(s: SchedulerState, leaf: int, user: int) -> bool:
     """Return whether the user, the leaf and its ancestors are below their limits on running applications."""
     if s.u[user].n_run >= s.u[user].max_apps:
         return False
@@ -33,7 +29,7 @@ def can_run(s: Any, leaf: int, user: int) -> bool:
 
 
 @kernel
-def wait(s: Any, i: int) -> None:
+def wait(s: SchedulerState, i: int) -> None:
     """Append the application to the waiting lists of its queue and its user."""
     x = s.a[i]
     q, u = s.q[x.q], s.u[x.user]
@@ -43,7 +39,7 @@ def wait(s: Any, i: int) -> None:
 
 
 @kernel
-def no_longer_waits(s: Any, i: int) -> None:
+def no_longer_waits(s: SchedulerState, i: int) -> None:
     """Remove the application from the waiting lists."""
     x = s.a[i]
     q = s.q[x.q]

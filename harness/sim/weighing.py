@@ -7,20 +7,20 @@ afterwards.
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim.kernel import kernel
 from harness.sim.longterm_kernels import settle_all
+from harness.sim.state import SchedulerState
+from harness.sim.world import World
 
 
 @kernel
-def delta_of(S: Any, W: Any, node: int) -> Any:
+def delta_of(S: SchedulerState, W: World, node: int) -> float:
     """Return the factor delta of a node: its speed if the ledger weights nodes by speed, else 1."""
     return W.nodes[node].speed if S.xg[0].weighted == 1 else 1.0
 
 
 @kernel
-def weigh(S: Any, W: Any, c: int, sign: float) -> None:
+def weigh(S: SchedulerState, W: World, c: int, sign: float) -> None:
     """Add a container's weighted excess, (delta - 1) times its resources, to its application and its leaf.
 
     ``sign``: 1.0 when the container starts, -1.0 when it ends.
@@ -36,7 +36,7 @@ def weigh(S: Any, W: Any, c: int, sign: float) -> None:
 
 
 @kernel
-def weigh_node(S: Any, W: Any, node: int, sign: float, now: int) -> None:
+def weigh_node(S: SchedulerState, W: World, node: int, sign: float, now: int) -> None:
     """Add a node's weighted excess to the cluster's. ``sign``: 1.0 if the node has joined, -1.0 if it has left."""
     xg = S.xg[0]
     beyond = sign * (W.nodes[node].speed - 1.0)

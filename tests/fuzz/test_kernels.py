@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import heapq
 import random
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 from harness.base.errors import InternalError
 from harness.sim import ends
-from harness.sim.arrays import Arrays, record, zeros
+from harness.sim.arrays import Arrays, Column, Record, zeros
 from harness.sim.containers import by_hash
 from harness.sim.events import E_ACT, pop, push
 from harness.sim.fair import state as fair
@@ -23,16 +23,26 @@ from harness.sim.kernel import kernel
 from harness.sim.lists import linked, pool, stacked
 from harness.sim.loop import rebuild_ring
 from harness.sim.tasks import put_redo, take_redo
-from harness.sim.world import BLOCK, NEVER, W, new_world
+from harness.sim.world import BLOCK, NEVER, World, new_world
 from harness.sim.world import linked as chain
 
-_MEMBER = record("before after next", lines=False)
-_LIST = record("head tail free left", lines=False)
+
+class _Member(Record, lines=False):
+    before: int
+    after: int
+    next: int
+
+
+class _List(Record, lines=False):
+    head: int
+    tail: int
+    free: int
+    left: int
 
 
 class _Fields(NamedTuple):
-    members: Annotated[np.ndarray, _MEMBER, 1]
-    lists: Annotated[np.ndarray, _LIST, 1]
+    members: Column[_Member]
+    lists: Column[_List]
 
 
 class Lists(Arrays, _Fields):  # type: ignore[misc]
@@ -132,7 +142,7 @@ def test_a_pool_gives_each_slot_once_and_says_when_it_is_empty() -> None:
 
 def test_the_heap_orders_events_and_says_when_it_is_full() -> None:
     rng = random.Random(3)
-    world = W.empty(g=1, heap_t=40, heap_v=40)
+    world = World.empty(g=1, heap_t=40, heap_v=40)
     plain: list[tuple[int, int]] = []
     for _ in range(400):
         if len(plain) < 40 and (not plain or rng.random() < 0.55):
@@ -199,7 +209,7 @@ def test_attempts_that_are_asked_for_again_come_in_their_order() -> None:
 
 
 def test_containers_stand_in_their_buckets_in_the_order_of_their_coming() -> None:
-    s = fair.S.empty(zeros, g=1, c=9, a=1, work=9)
+    s = fair.State.empty(zeros, g=1, c=9, a=1, work=9)
     s.c["cid"] = rng = np.random.default_rng(5).permutation(9) + 1
     s.c["n_next"] = [*range(1, 9), -1]
     found = by_hash(s, 0, False, 4, s.work, 0)

@@ -22,7 +22,7 @@ from harness.clusters.jars import find
 from harness.model.data import data_path
 from harness.sim.fair.decide import FairDecider
 from harness.sim.longterm_kernels import measured, settle_all
-from harness.sim.longterm_state import DOMINANT, MEMORY, RULE_ACCUMULATED, VCORES, XG, X
+from harness.sim.longterm_state import DOMINANT, MEMORY, RULE_ACCUMULATED, VCORES, LongTermGlobals, LongTermRecord
 from harness.sim.state import INTEGRALS, KEYED_FLAT, KEYED_LEVELS
 from tests.ledger.quantum import Quantum
 from tests.oracle.decisions import HERE, SOURCE
@@ -108,7 +108,7 @@ class Keyed(FairDecider):
         super().__init__(script)
         sched = self.sched
         S = sched.S
-        x, xg = np.zeros(len(S.q), X), np.zeros(1, XG)
+        x, xg = np.zeros(len(S.q), LongTermRecord.dtype), np.zeros(1, LongTermGlobals.dtype)
         x["entitlement"] = 1.0
         tree = sched.manager.tree()
         leaves = sum(queue.weight for queue in tree if queue.leaf)

@@ -150,14 +150,14 @@ def _apps(result: Any) -> list[dict[str, Any]]:
 #: A rule of the master -> a change of its text that the recorded states notice.
 MUTATIONS = {
     "slow start": ("completed >= math.ceil", "completed > math.ceil"),
-    "slow start is a float": ("np.float32(slow_start) * np.float32(maps)", "slow_start * maps"),
+    "slow start is a float": ("single(slow_start) * single(maps)", "slow_start * maps"),
     "nothing pending, nothing taken back": ("if pending == 0:\n        return 0", "if False:\n        return 0"),
     "all at once when no map waits": (
         "if waiting_maps == 0:\n        return pending",
         "if False:\n        return pending",
     ),
-    "the share of completed maps": ("share = np.float32(completed) / np.float32(maps)", "share = np.float32(1.0)"),
-    "the ramp-up limit": ("min(share, np.float32(rampup_limit))", "share"),
+    "the share of completed maps": ("share = single(completed) / single(maps)", "share = single(1.0)"),
+    "the ramp-up limit": ("min(share, single(rampup_limit))", "share"),
     "headroom": ("total_mb = room_mb + map_mb * held_maps", "total_mb = map_mb * held_maps"),
     "what maps hold counts": ("total_mb = room_mb + map_mb * held_maps", "total_mb = room_mb"),
     "what maps do not need": (">= wanted:", ">= 2**40:"),

@@ -35,10 +35,10 @@ from harness.sim.fifo.scheduler import FIFO
 from harness.sim.kernel import kernel
 from harness.sim.loop import run
 from harness.sim.observe import fill
-from harness.sim.world import W
+from harness.sim.world import World
 
 
-class S(fifo.S):
+class State(fifo.State):
     scheduler = "youngest"
 
 
@@ -54,7 +54,7 @@ def put_ask(s, i, priority, alloc_id):
     return r
 
 
-state_at, world_at = at_address(S), at_address(W)
+state_at, world_at = at_address(State), at_address(World)
 
 
 @kernel
@@ -70,7 +70,7 @@ def look_at(state, world, ints, reals, now):
 class Youngest(Scheduler):
     def __init__(self, *args, **more):
         super().__init__(*args, **more)
-        self.S = S(*self.S)
+        self.S = State(*self.S)
 
 
 class Decider(FifoDecider):
@@ -82,7 +82,7 @@ YOUNGEST = replace(
     FIFO,
     name="youngest",
     title="youngest-first scheduler",
-    state=S,
+    state=State,
     ops=replace(OPS, put_ask=put_ask),
     run_at=run_at,
     look_at=look_at,

@@ -4,26 +4,47 @@ from __future__ import annotations
 
 import ast
 import importlib
-import io
-import tokenize
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from numba import njit
 
-from harness.sim.arrays import Arrays, at_address, fetch, fetch_line, in_lines, record, zeros
+from harness.sim.arrays import (
+    Arrays,
+    Column,
+    Cube,
+    Float32,
+    Int8,
+    Int32,
+    Record,
+    Table,
+    at_address,
+    fetch,
+    fetch_line,
+    in_lines,
+    zeros,
+)
 
-_ROW = np.dtype([("whole", "i8"), ("real", "f8"), ("single", "f4"), ("small", "i4"), ("last", "i8")], align=True)
+
+class _Row(Record, lines=False):
+    whole: int
+    real: float
+    single: Float32
+    small: Int32
+    last: int
+
+
+_ROW = _Row.dtype
 
 
 class _Given(NamedTuple):
-    rows: Annotated[np.ndarray, _ROW, 1]
-    grid: Annotated[np.ndarray, _ROW, 2]
-    pairs: Annotated[np.ndarray, np.int64, 2]
-    reals: Annotated[np.ndarray, np.float64, 1]
-    cube: Annotated[np.ndarray, np.int64, 3]
+    rows: Column[_Row]
+    grid: Table[_Row]
+    pairs: Table[int]
+    reals: Column[float]
+    cube: Cube[int]
 
 
 class Given(Arrays, _Given):  # type: ignore[misc]
@@ -160,22 +181,15 @@ def test_arrays_of_another_layout_are_refused() -> None:
 
 def _unexplained(module: str) -> list[str]:
     """The fields of a module's records that have no meaning beside them, or in a line of its own above."""
-    path = Path(str(importlib.import_module(module).__file__))
-    found: list[str] = []
-    explained = False
-    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
-        alone = token.line.strip()
-        if token.type == tokenize.COMMENT:
-            explained = alone.startswith("#")
-        elif (
-            token.type == tokenize.STRING
-            and not alone.startswith('"""')
-            and (alone.startswith('"') or "record(" in alone)
-        ):
-            if not explained and "  # " not in token.line:
-                found += ast.literal_eval(token.string).split()
-            explained = False
-    return found
+    lines = Path(str(importlib.import_module(module).__file__)).read_text(encoding="utf-8").splitlines()
+    records = [
+        node
+        for node in ast.parse("\n".join(lines)).body
+        if isinstance(node, ast.ClassDef) and any("Record" in ast.unparse(base) for base in node.bases)
+    ]
+    assert records, module
+    fields = [(lines[field.lineno - 2 : field.lineno], field) for node in records for field in node.body[1:]]
+    return [ast.unparse(field) for (above, line), field in fields if "  # " not in line and above.lstrip()[:2] != "# "]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +200,20 @@ def test_each_field_of_a_state_has_its_meaning_beside_it(module: str) -> None:
     assert _unexplained(f"harness.sim.{module}") == []
 
 
-def test_a_record_takes_its_fields_in_one_text_or_in_several() -> None:
-    """Where a field lies in memory depends on its place alone."""
-    assert record("a b:d", "c:i") == record("a", "b:d", "c:i") == record("a b:d c:i")
-    assert record("a", "b:f", lines=False).names == ("a", "b")
+class _Plain(Record, lines=False):
+    whole: int
+    real: float
+    flag: Int8
+    slot: Int32
+    ratio: Float32
+
+
+class _More(_Plain):
+    last: int
+
+
+def test_a_record_lies_in_memory_as_it_is_declared() -> None:
+    """Fields are in the order of the lines, each of its type's size; those of a record that it extends come first."""
+    kinds = {"whole": np.int64, "real": np.float64, "flag": np.int8, "slot": np.int32, "ratio": np.float32}
+    assert _Plain.dtype == np.dtype(list(kinds.items()), align=True)
+    assert _More.dtype == in_lines(np.dtype([*kinds.items(), ("last", np.int64)], align=True))

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 import random
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from harness.sim.arrays import Arrays, record
+from harness.sim.arrays import Arrays, Column, Int32, Record
 from harness.sim.kernel import kernel
 from harness.sim.lists import chained, keyed, linked, stacked
 
-_WHOLE = record("first:i last:i top:i asks:i")
-_MEMBER = record("before:i after:i above:i below:i priority:i alloc_id next:i")
+
+class _Whole(Record):
+    first: Int32
+    last: Int32
+    top: Int32
+    asks: Int32
+
+
+class _Member(Record):
+    before: Int32
+    after: Int32
+    above: Int32
+    below: Int32
+    priority: Int32
+    alloc_id: int
+    next: Int32
 
 
 class _Given(NamedTuple):
-    whole: Annotated[np.ndarray, _WHOLE, 1]
-    m: Annotated[np.ndarray, _MEMBER, 1]
+    whole: Column[_Whole]
+    m: Column[_Member]
 
 
 class Given(Arrays, _Given):  # type: ignore[misc]
@@ -59,7 +73,7 @@ def _walk(t: Given, head: str, after: str) -> list[int]:
 
 def test_lists_are_what_python_lists_would_be() -> None:
     draw = random.Random(3)
-    t: Any = Given(np.full(1, -1, _WHOLE), np.zeros(12, _MEMBER))
+    t: Any = Given(np.full(1, -1, _Whole.dtype), np.zeros(12, _Member.dtype))
     for i in range(12):
         t.m[i]["priority"], t.m[i]["alloc_id"] = draw.randrange(3), i
     line: list[int] = []

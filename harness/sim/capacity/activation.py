@@ -3,26 +3,22 @@
 Follows AbstractLeafQueue.activateApplications of Hadoop 3.4.2.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
-
-import numpy as np
 
 from harness.sim.capacity.order import join_active, leave_waiting
 from harness.sim.capacity.resources import compare, div32, fits, times_up
-from harness.sim.capacity.state import ACTIVATED, MUT_AMLIMIT, MUT_LAG, S
+from harness.sim.capacity.state import ACTIVATED, MUT_AMLIMIT, MUT_LAG, State
 from harness.sim.capacity.users import count_apps, ensure_user
 from harness.sim.containers import log
+from harness.sim.java import single
 from harness.sim.kernel import kernel
 
 _FAR = 2**50
-_F1, _F100 = np.float32(1.0), np.float32(100.0)
+_F1, _F100 = single(1.0), single(100.0)
 
 
 @kernel
-def set_am_limit(s: S, k: int) -> None:
+def set_am_limit(s: State, k: int) -> None:
     """Set a leaf's AM limit from the limit with which the leaf was last considered, or else its effective capacity."""
     g, q = s.g[0], s.q[k]
     mb, vcores = q.eff_mb, q.eff_vcores
@@ -34,16 +30,16 @@ def set_am_limit(s: S, k: int) -> None:
 
 
 @kernel
-def user_am_limit(s: S, k: int) -> tuple[int, int]:
+def user_am_limit(s: State, k: int) -> tuple[int, int]:
     """Return what the AMs of one user may hold in a leaf (MB, vcores)."""
     q = s.q[k]
     if s.g[0].mutations & MUT_AMLIMIT:
         return _FAR, _FAR
     users = max(q.n_active_users + q.only_pending, 1)
-    part = min(max(div32(q.mulp, _F100), div32(_F1, np.float32(users))), _F1)
+    part = min(max(div32(q.mulp, _F100), div32(_F1, single(users))), _F1)
     by = q.am_pct
-    if q.ulf != np.float32(-1.0):
-        by = np.float32(np.float32(q.am_pct * part) * q.ulf)
+    if q.ulf != single(-1.0):
+        by = single(single(q.am_pct * part) * q.ulf)
     mb, vcores = times_up(s, q.eff_mb, q.eff_vcores, by)
     if compare(s, mb, vcores, q.am_limit_mb, q.am_limit_vcores) > 0:
         return q.am_limit_mb, q.am_limit_vcores
@@ -51,7 +47,7 @@ def user_am_limit(s: S, k: int) -> tuple[int, int]:
 
 
 @kernel
-def activate(s: S, k: int, now: int) -> None:
+def activate(s: State, k: int, now: int) -> None:
     """Activate a leaf's waiting applications within its AM limits (AbstractLeafQueue.activateApplications).
 
     The user limit is computed once, for the first application that needs it.

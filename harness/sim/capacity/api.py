@@ -76,7 +76,7 @@ class Scheduler(SchedulerBase):
         self._persons: dict[str, int] = {}
         self._preempts = False
         self.user_names: list[str] = []
-        g = zeros(1, st.G)
+        g = zeros(1, st.Globals.dtype)
         self._set_sizes(g[0], Conf(conf), 1)
         #: The scheduler's maximum allocation: a queue's own maximum may not exceed it.
         self._largest = int(g[0]["conf_max_mb"]), int(g[0]["conf_max_vcores"])
@@ -102,12 +102,12 @@ class Scheduler(SchedulerBase):
         self._lay_out(tree)
         depth = [path.count(".") for path in self.queue_paths]
         log = max(4 * containers, 1024)
-        made = st.S.empty(zeros, q=len(depth), u=16, f=1 + max(depth), log=log, x=1, xg=1, win=(1, 1))
+        made = st.State.empty(zeros, q=len(depth), u=16, f=1 + max(depth), log=log, x=1, xg=1, win=(1, 1))
         self.S = made._replace(
             g=g,
-            n=self._node_table(st.N),
+            n=self._node_table(st.NodeRecord.dtype),
             order=np.array(sorted(range(len(depth)), key=depth.__getitem__), np.int64),
-            p=zeros(len(depth), st.P),
+            p=zeros(len(depth), st.PreemptionRecord.dtype),
             leaves=np.array([self.queue_slots[q.path] for q in tree.queues() if not q.children], np.int64),
         )
         self._extend((apps, containers, 2 * apps, max(2 * len(self._nodes), 16)))

@@ -4,9 +4,6 @@ Follows AbstractLeafQueue.submitApplication and CapacityScheduler.doneApplicatio
 in harness.sim.attempts.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 from harness.sim.attempts import begin_attempt, put
@@ -23,14 +20,14 @@ from harness.sim.capacity.order import (
 )
 from harness.sim.capacity.parallel import arrive, gone, release_room, untrack
 from harness.sim.capacity.resources import normalize
-from harness.sim.capacity.state import DRAINING, MUT_APPPRIORITY, NEED_ROOM, REJECTED, RUNNING, STOPPED, S
+from harness.sim.capacity.state import DRAINING, MUT_APPPRIORITY, NEED_ROOM, REJECTED, RUNNING, STOPPED, State
 from harness.sim.capacity.users import count_apps, ensure_user, forget_user, sleep
 from harness.sim.containers import free_app, new_app
 from harness.sim.kernel import kernel
 
 
 @kernel
-def _new_attempt(s: S, i: int, now: int) -> None:
+def _new_attempt(s: State, i: int, now: int) -> None:
     g, x = s.g[0], s.a[i]
     begin_attempt(s, i, now)
     x.used_mb, x.used_vcores, x.reserved_mb, x.reserved_vcores, x.cu, x.cp, x.held_head = 0, 0, 0, 0, 0, 0, -1
@@ -47,7 +44,7 @@ def _new_attempt(s: S, i: int, now: int) -> None:
 
 
 @kernel
-def add_app(s: S, uq: int, priority: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int) -> int:
+def add_app(s: State, uq: int, priority: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int) -> int:
     """Add an application of a user to a leaf (`uq`: `Scheduler.user_slot`); return its slot, NEED_ROOM or REJECTED.
 
     `managed`: it has an AM, which is its first container. `am_mb` < 0: this call does not ask for the AM's container.
@@ -85,14 +82,14 @@ def add_app(s: S, uq: int, priority: int, managed: bool, am_mb: int, am_vcores: 
 
 @kernel
 def add_app_of_user(
-    s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int
+    s: State, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int
 ) -> int:
     """Add an application as `add_app` does, without a priority; ``user`` is the user's slot in this leaf."""
     return add_app(s, user, 0, managed, am_mb if managed else -1, am_vcores, app_id, now)
 
 
 @kernel
-def clamp_priority(s: S, priority: int) -> int:
+def clamp_priority(s: State, priority: int) -> int:
     """Return an application's priority as the scheduler accepts it (yarn.cluster.max-application-priority)."""
     if s.g[0].mutations & MUT_APPPRIORITY:
         return 0
@@ -100,7 +97,7 @@ def clamp_priority(s: S, priority: int) -> int:
 
 
 @kernel
-def set_priority(s: S, i: int, priority: int) -> int:
+def set_priority(s: State, i: int, priority: int) -> int:
     """Change an application's priority (clamped to the cluster's range), and its position in its leaf's lists."""
     x = s.a[i]
     priority = clamp_priority(s, priority)
@@ -118,13 +115,13 @@ def set_priority(s: S, i: int, priority: int) -> int:
 
 
 @kernel
-def end_records(s: S, i: int) -> int:
+def end_records(s: State, i: int) -> int:
     """Return how many log records the end and restart of an application may need: one for each possible activation."""
     return 2 * s.q[s.a[i].q].n_waiting + release_room(s)
 
 
 @kernel
-def leave(s: S, i: int, now: int) -> None:
+def leave(s: State, i: int, now: int) -> None:
     """Remove an attempt that has ended from the lists of its queue and its user."""
     x = s.a[i]
     k = x.q
@@ -155,7 +152,7 @@ def leave(s: S, i: int, now: int) -> None:
 
 
 @kernel
-def forget(s: S, i: int) -> None:
+def forget(s: State, i: int) -> None:
     """Remove an ended application from its queues, of which draining ones may stop.
 
     The application's slot is freed unless the waiting or the active list still contains its attempt.
@@ -178,7 +175,7 @@ def forget(s: S, i: int) -> None:
 
 
 @kernel
-def _leave_ghost(s: S, i: int) -> None:
+def _leave_ghost(s: State, i: int) -> None:
     """Move an ended attempt that is still on the waiting list to another slot."""
     x = s.a[i]
     j = new_app(s, x.q, x.user, x.id, x.managed)
@@ -193,7 +190,7 @@ def _leave_ghost(s: S, i: int) -> None:
 
 
 @kernel
-def again(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
+def again(s: State, i: int, am_mb: int, am_vcores: int, now: int) -> None:
     """Start a new attempt of an application after an earlier attempt has ended."""
     x = s.a[i]
     if x.waiting == 1 or x.active == 1:

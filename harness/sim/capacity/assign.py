@@ -4,9 +4,6 @@ Follows CapacityScheduler.allocateContainersToNode and tryCommit, AbstractParent
 .assignContainers, and RegularContainerAllocator of Hadoop 3.4.2.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 import numpy as np
@@ -31,19 +28,19 @@ from harness.sim.capacity.state import (
     MUT_STARVE,
     NOTHING,
     PROPOSED,
-    S,
+    State,
 )
 from harness.sim.capacity.users import refresh_limit, sleep
 from harness.sim.containers import find_ask, log_container
-from harness.sim.java import to_long
+from harness.sim.java import single, to_long
 from harness.sim.kernel import kernel
 from harness.sim.state import ASSIGNED
 
-_F1 = np.float32(1.0)
+_F1 = single(1.0)
 
 
 @kernel
-def _wants_more(s: S, i: int, r: int) -> bool:
+def _wants_more(s: State, i: int, r: int) -> bool:
     """Return whether an ask may reserve a further node.
 
     It may as long as its outstanding count plus the starvation bonus exceeds the number of nodes reserved for it.
@@ -57,13 +54,13 @@ def _wants_more(s: S, i: int, r: int) -> bool:
         mb, vcores = s.q[s.a[i].q].largest_mb, s.q[s.a[i].q].largest_vcores
         most = ratio(s, mb - g.min_mb, vcores - g.min_vcores, mb, vcores)
         size = ratio(s, e.mb, e.vcores, mb, vcores)
-        by = np.float32(_F1 - min(size, most))
-        starved = to_long(np.float64(np.float32(div32(np.float32(s.h[h].again), np.float32(have)) * by)))
+        by = single(_F1 - min(size, most))
+        starved = to_long(np.float64(single(div32(single(s.h[h].again), single(have)) * by)))
     return starved + e.count - have > 0
 
 
 @kernel
-def _to_give(s: S, i: int, r: int, mb: int, vcores: int) -> int:
+def _to_give(s: State, i: int, r: int, mb: int, vcores: int) -> int:
     """Return the node whose reservation an application gives up for its ask: the first one large enough, or -1."""
     e = s.r[r]
     h = find_held(s.h, s.a[i], e.priority, e.alloc_id)
@@ -84,8 +81,8 @@ def _to_give(s: S, i: int, r: int, mb: int, vcores: int) -> int:
 
 
 @kernel
-def _offer(s: S, i: int, ni: int, head_mb: int, head_vcores: int, need_mb: int, need_vcores: int) -> int:
-    """Try to serve one application on a node; return PROPOSED (proposal in G.p_*), LIMIT or NOTHING.
+def _offer(s: State, i: int, ni: int, head_mb: int, head_vcores: int, need_mb: int, need_vcores: int) -> int:
+    """Try to serve one application on a node; return PROPOSED (proposal in Globals.p_*), LIMIT or NOTHING.
 
     Follows RegularContainerAllocator.
 
@@ -134,7 +131,7 @@ def _offer(s: S, i: int, ni: int, head_mb: int, head_vcores: int, need_mb: int, 
 
 
 @kernel
-def _passes(s: S, i: int, used_mb: int, used_vcores: int, lim_mb: int, lim_vcores: int) -> bool:
+def _passes(s: State, i: int, used_mb: int, used_vcores: int, lim_mb: int, lim_vcores: int) -> bool:
     """Return whether a full queue tries an application, because the queue would have room without its reservations."""
     x = s.a[i]
     return positive(s, x.reserved_mb, x.reserved_vcores) and (
@@ -143,7 +140,7 @@ def _passes(s: S, i: int, used_mb: int, used_vcores: int, lim_mb: int, lim_vcore
 
 
 @kernel
-def _reaches(s: S, k: int, i: int, lim_mb: int, lim_vcores: int) -> bool:
+def _reaches(s: State, k: int, i: int, lim_mb: int, lim_vcores: int) -> bool:
     """Return whether a full queue reaches application i (-1: its first one), before an application stops it.
 
     In Hadoop's order, the queue stops at the first application that `_passes` rejects.
@@ -161,7 +158,7 @@ def _reaches(s: S, k: int, i: int, lim_mb: int, lim_vcores: int) -> bool:
 
 
 @kernel
-def _refused(s: S, i: int) -> bool:
+def _refused(s: State, i: int) -> bool:
     """Return whether the leaf skips an application because of its user's limit.
 
     If the number of parallel applications is limited, Hadoop may forget a user together with a blocked application, and
@@ -192,8 +189,8 @@ def _refused(s: S, i: int) -> bool:
 
 
 @kernel
-def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
-    """Offer a node to a leaf; return PROPOSED, LIMIT (headroom in G.h_*) or NOTHING.
+def _leaf(s: State, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
+    """Offer a node to a leaf; return PROPOSED, LIMIT (headroom in Globals.h_*) or NOTHING.
 
     Follows AbstractLeafQueue.assignContainers.
     """
@@ -231,7 +228,7 @@ def _leaf(s: S, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
 
 
 @kernel
-def _ask_apps(s: S, k: int, ni: int, full: bool, lim_mb: int, lim_vcores: int) -> tuple[int, int]:
+def _ask_apps(s: State, k: int, ni: int, full: bool, lim_mb: int, lim_vcores: int) -> tuple[int, int]:
     """Offer a node to a leaf's active applications with asks, in order.
 
     Returns the leaf's result, and the application at which the leaf stopped (-1: it tried all of them).
@@ -265,7 +262,7 @@ def _ask_apps(s: S, k: int, ni: int, full: bool, lim_mb: int, lim_vcores: int) -
 
 
 @kernel
-def _may_enter(s: S, k: int, limit_mb: int, limit_vcores: int) -> bool:
+def _may_enter(s: State, k: int, limit_mb: int, limit_vcores: int) -> bool:
     """Return whether a parent queue is below its limit (AbstractCSQueue.canAssignToThisQueue)."""
     q = s.q[k]
     mb, vcores = smaller(s, q.effmax_mb, q.effmax_vcores, limit_mb, limit_vcores)
@@ -279,14 +276,14 @@ def _may_enter(s: S, k: int, limit_mb: int, limit_vcores: int) -> bool:
 
 
 @kernel
-def _enter(s: S, depth: int, k: int, limit_mb: int, limit_vcores: int) -> None:
+def _enter(s: State, depth: int, k: int, limit_mb: int, limit_vcores: int) -> None:
     f = s.f[depth]
     f.q, f.limited, f.aside, f.blocked_mb, f.blocked_vcores = k, 0, 0, 0, 0
     f.lim_mb, f.lim_vcores = smaller(s, limit_mb, limit_vcores, s.q[k].effmax_mb, s.q[k].effmax_vcores)
 
 
 @kernel
-def _put_back(s: S, n: int, until: int) -> int:
+def _put_back(s: State, n: int, until: int) -> int:
     """Restore children that were excluded from the tournament; return how many stay excluded."""
     while n > until:
         n -= 1
@@ -295,8 +292,8 @@ def _put_back(s: S, n: int, until: int) -> int:
 
 
 @kernel
-def _propose(s: S, ni: int) -> bool:
-    """Descend the tree for a node without a reservation; return whether there is a proposal (G.p_*)."""
+def _propose(s: State, ni: int) -> bool:
+    """Descend the tree for a node without a reservation; return whether there is a proposal (Globals.p_*)."""
     g, node, work = s.g[0], s.n[ni], s.work
     root = s.q[0]
     if not positive(s, root.pending_mb, root.pending_vcores):
@@ -344,7 +341,7 @@ def _propose(s: S, ni: int) -> bool:
 
 
 @kernel
-def _allocate(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> None:
+def _allocate(s: State, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, reserved: bool, now: int) -> None:
     """Serve application i's ask r with a container on a node. The caller charges the queue and the user."""
     x = s.a[i]
     c = grant(s, i, r, ni, mb, vcores, cid, reserved, now)
@@ -357,8 +354,8 @@ def _allocate(s: S, i: int, r: int, ni: int, mb: int, vcores: int, cid: int, res
 
 
 @kernel
-def _commit(s: S, ni: int, now: int) -> None:
-    """Carry out the proposal in G.p_*, unless it exceeds a limit now (CapacityScheduler.tryCommit)."""
+def _commit(s: State, ni: int, now: int) -> None:
+    """Carry out the proposal in Globals.p_*, unless it exceeds a limit now (CapacityScheduler.tryCommit)."""
     g = s.g[0]
     if s.n[ni].draining == 1:  # FiCaSchedulerApp.accept requires the node to be RUNNING
         return
@@ -395,7 +392,7 @@ def _commit(s: S, ni: int, now: int) -> None:
 
 
 @kernel
-def _from_reservation(s: S, ni: int, now: int) -> None:
+def _from_reservation(s: State, ni: int, now: int) -> None:
     """Serve a node that has a reservation; no other application is tried there."""
     node = s.n[ni]
     i = node.res_app
@@ -417,7 +414,7 @@ def _from_reservation(s: S, ni: int, now: int) -> None:
 
 
 @kernel
-def attempt(s: S, ni: int, now: int) -> int:
+def attempt(s: State, ni: int, now: int) -> int:
     """Assign a node's free space; return the number of rounds that made a proposal."""
     g, node = s.g[0], s.n[ni]
     rounds = 0

@@ -3,29 +3,24 @@
 Follows AbstractParentQueue.updateClusterResource, CSQueueUtils, AbstractLeafQueue of Hadoop 3.4.2, legacy queue mode.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from harness.sim.capacity.activation import activate
 from harness.sim.capacity.order import child_before, forget_all_stale, order_anew, stats
 from harness.sim.capacity.resources import compare, compare_in, div32, divide, positive, round_down, smaller, times
-from harness.sim.capacity.state import MUT_MAXAPPS, S
+from harness.sim.capacity.state import MUT_MAXAPPS, State
 from harness.sim.capacity.users import refresh_limit, sum_ratios
-from harness.sim.java import to_long
+from harness.sim.java import single, to_long
 from harness.sim.kernel import kernel
 
-_F0, _F1, _F100 = np.float32(0.0), np.float32(1.0), np.float32(100.0)
+_F0, _F1, _F100 = single(0.0), single(1.0), single(100.0)
 _INT_MAX = 2**31 - 1
 
 
 @kernel
-def set_floors(s: S) -> None:
+def set_floors(s: State) -> None:
     """Set the base of each queue's used capacity: its effective capacity, but at least the smallest container."""
     g = s.g[0]
     for k in range(g.n_queues):
@@ -33,7 +28,7 @@ def set_floors(s: S) -> None:
 
 
 @kernel
-def _set_floor(s: S, k: int) -> None:
+def _set_floor(s: State, k: int) -> None:
     g, q = s.g[0], s.q[k]
     q.fair_mb = q.eff_mb
     if compare_in(s, g.label_mb, g.label_vcores, q.eff_mb, q.eff_vcores, g.min_mb, g.min_vcores) >= 0:
@@ -44,7 +39,7 @@ def _set_floor(s: S, k: int) -> None:
 
 @kernel
 def child_limit(
-    s: S, k: int, limit_mb: int, limit_vcores: int, blocked_mb: int, blocked_vcores: int, child: int
+    s: State, k: int, limit_mb: int, limit_vcores: int, blocked_mb: int, blocked_vcores: int, child: int
 ) -> tuple[int, int]:
     """Return the limit that a parent passes to a child: its own limit minus the amounts blocked for other children."""
     q, x = s.q[k], s.q[child]
@@ -56,7 +51,7 @@ def child_limit(
 
 
 @kernel
-def leaf_limit(s: S, k: int, limit_mb: int, limit_vcores: int) -> tuple[int, int]:
+def leaf_limit(s: State, k: int, limit_mb: int, limit_vcores: int) -> tuple[int, int]:
     """Return the limit from which a leaf's AM limit is computed."""
     q = s.q[k]
     mb, vcores = round_down(s, q.effmax_mb, q.effmax_vcores)
@@ -64,12 +59,12 @@ def leaf_limit(s: S, k: int, limit_mb: int, limit_vcores: int) -> tuple[int, int
 
 
 @kernel
-def _finite(x: Any) -> Any:
-    return _F0 if np.isinf(x) else np.float32(x)
+def _finite(x: float) -> float:
+    return _F0 if np.isinf(x) else single(x)
 
 
 @kernel
-def _effective(s: S, k: int) -> None:
+def _effective(s: State, k: int) -> None:
     g, q = s.g[0], s.q[k]
     if q.absolute == 0:
         q.eff_mb, q.eff_vcores = times(g.label_mb, g.label_vcores, q.abs)
@@ -78,9 +73,9 @@ def _effective(s: S, k: int) -> None:
     p = s.q[q.parent]
     q.eff_mb, q.eff_vcores = q.conf_mb, q.conf_vcores
     if p.scaled & 1:
-        q.eff_mb = to_long(np.float64(np.float32(np.float32(q.conf_mb) * p.scale_mb)))
+        q.eff_mb = to_long(np.float64(single(single(q.conf_mb) * p.scale_mb)))
     if p.scaled & 2:
-        q.eff_vcores = to_long(np.float64(np.float32(np.float32(q.conf_vcores) * p.scale_vcores)))
+        q.eff_vcores = to_long(np.float64(single(single(q.conf_vcores) * p.scale_vcores)))
     top_mb, top_vcores = p.confmax_mb, p.confmax_vcores
     if top_mb == 0 and top_vcores == 0:
         top_mb, top_vcores = p.effmax_mb, p.effmax_vcores
@@ -92,32 +87,28 @@ def _effective(s: S, k: int) -> None:
     total_mb, total_vcores = g.cluster_mb, g.cluster_vcores
     q.cap = _finite(divide(s, total_mb, total_vcores, q.eff_mb, q.eff_vcores, p.eff_mb, p.eff_vcores))
     q.max = _finite(divide(s, total_mb, total_vcores, q.effmax_mb, q.effmax_vcores, p.effmax_mb, p.effmax_vcores))
-    q.abs, q.abs_max = np.float32(q.cap * p.abs), np.float32(q.max * p.abs_max)
+    q.abs, q.abs_max = single(q.cap * p.abs), single(q.max * p.abs_max)
 
 
 @kernel
-def _max_apps(s: S, k: int, system: int, of_queue: int) -> None:
+def _max_apps(s: State, k: int, system: int, of_queue: int) -> None:
     """Set how many applications the leaf accepts, in total and per user."""
     q = s.q[k]
     n = q.own_max_apps
     base = min(of_queue, system) if of_queue > 0 else system
     if n < 0:
-        n = (
-            base
-            if of_queue > 0 and q.absolute == 0
-            else max(to_long(np.float64(np.float32(np.float32(base) * q.abs))), -1)
-        )
+        n = base if of_queue > 0 and q.absolute == 0 else max(to_long(np.float64(single(single(base) * q.abs))), -1)
     if s.g[0].mutations & MUT_MAXAPPS:
         n = _INT_MAX
     q.max_apps = min(n, _INT_MAX)
     q.max_user_apps = q.max_apps
-    if q.ulf != np.float32(-1.0) and s.g[0].mutations & MUT_MAXAPPS == 0:
-        of_user = np.float32(np.float32(np.float32(n) * div32(q.mulp, _F100)) * q.ulf)
+    if q.ulf != single(-1.0) and s.g[0].mutations & MUT_MAXAPPS == 0:
+        of_user = single(single(single(n) * div32(q.mulp, _F100)) * q.ulf)
         q.max_user_apps = min(q.max_apps, to_long(np.float64(of_user)))
 
 
 @kernel
-def _norms(s: S, k: int) -> None:
+def _norms(s: State, k: int) -> None:
     """Set the normalised weights of a parent's children; their sum is computed in float32 in the children's order."""
     q = s.q[k]
     if q.any_weight == 0:
@@ -126,7 +117,7 @@ def _norms(s: S, k: int) -> None:
     for at in range(q.n_kids):
         weight = s.q[s.kids[q.kids_off + at]].weight
         if not weight < _F0:  # a NaN makes the sum 1, and the normalised weights stay as they were
-            total = np.float32(total + weight)
+            total = single(total + weight)
     if abs(np.float64(total)) > 1e-6:
         for at in range(q.n_kids):
             x = s.q[s.kids[q.kids_off + at]]
@@ -134,7 +125,7 @@ def _norms(s: S, k: int) -> None:
 
 
 @kernel
-def _scale(s: S, k: int) -> None:
+def _scale(s: State, k: int) -> None:
     """Scale down the absolute capacities of children if their sum exceeds the parent's."""
     g, q = s.g[0], s.q[k]
     mb, vcores = 0, 0
@@ -147,15 +138,15 @@ def _scale(s: S, k: int) -> None:
         return
     if compare(s, q.eff_mb, q.eff_vcores, mb, vcores) < 0:
         if mb != 0:
-            q.scale_mb = div32(np.float32(q.eff_mb), np.float32(mb))
+            q.scale_mb = div32(single(q.eff_mb), single(mb))
             q.scaled |= 1
         if vcores != 0:
-            q.scale_vcores = div32(np.float32(q.eff_vcores), np.float32(vcores))
+            q.scale_vcores = div32(single(q.eff_vcores), single(vcores))
             q.scaled |= 2
 
 
 @kernel
-def rebuild_trees(s: S) -> None:
+def rebuild_trees(s: State) -> None:
     """Rebuild the tournament tree of every parent."""
     for at in range(s.g[0].n_queues):
         k = s.order[at]
@@ -176,7 +167,7 @@ def rebuild_trees(s: S) -> None:
 
 
 @kernel
-def refresh(s: S, now: int) -> None:
+def refresh(s: State, now: int) -> None:
     """Recompute capacities and limits of all queues from the root down, and activate applications.
 
     Follows updateClusterResource.
@@ -190,9 +181,9 @@ def refresh(s: S, now: int) -> None:
             above, above_max = s.q[q.parent].abs, s.q[q.parent].abs_max
         part = max(q.cap, q.norm)
         if part > _F0:
-            q.abs = np.float32(part * above)
+            q.abs = single(part * above)
         if q.max > _F0:
-            q.abs_max = np.float32(q.max * above_max)
+            q.abs_max = single(q.max * above_max)
         if q.parent < 0:
             q.lim_mb, q.lim_vcores = g.label_mb, g.label_vcores
         if q.leaf == 0:
@@ -228,7 +219,7 @@ def refresh(s: S, now: int) -> None:
 
 
 @kernel
-def configured(s: S) -> None:
+def configured(s: State) -> None:
     """Reset those values of every leaf that a re-initialisation of Hadoop's scheduler resets; `refresh` follows."""
     g = s.g[0]
     for at in range(g.n_leaves):
@@ -238,4 +229,4 @@ def configured(s: S) -> None:
         forget_all_stale(s, k)
         order_anew(s, k)
         q.version += 1
-        q.on_weight = np.float32(q.n_on)
+        q.on_weight = single(q.n_on)

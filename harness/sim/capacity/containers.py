@@ -4,14 +4,11 @@ Follows AbstractLeafQueue, FiCaSchedulerApp and FiCaSchedulerNode of Hadoop 3.4.
 harness.sim.attempts.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 from harness.sim.capacity.order import mark_stale, place_app, place_child, stats
 from harness.sim.capacity.resources import positive
-from harness.sim.capacity.state import S
+from harness.sim.capacity.state import State
 from harness.sim.capacity.users import sleep, use, wake
 from harness.sim.containers import hold, let_go, link_ask, unlink_ask
 from harness.sim.kernel import kernel
@@ -26,7 +23,7 @@ _take_held, _free_held = pool("free_h", "next", "n_free_h")
 
 
 @kernel
-def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
+def change_pending(s: State, i: int, mb: int, vcores: int) -> None:
     """Change the outstanding resources of an application and its queues."""
     x = s.a[i]
     x.pending_mb += mb
@@ -43,7 +40,7 @@ def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
+def put_ask(s: State, i: int, priority: int, alloc_id: int) -> int:
     """Insert a new ask (count 0) into an application's list, in order; the caller has reserved the space."""
     x = s.a[i]
     r = link_ask(s, i, priority, alloc_id)
@@ -55,7 +52,7 @@ def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
 
 
 @kernel
-def drop_ask(s: S, i: int, r: int) -> None:
+def drop_ask(s: State, i: int, r: int) -> None:
     """Remove an ask from an application's list."""
     unlink_ask(s, i, r)
     if s.a[i].n_req == 0:
@@ -63,7 +60,7 @@ def drop_ask(s: S, i: int, r: int) -> None:
 
 
 @kernel
-def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
+def asked(s: State, i: int, count: int, mb: int, vcores: int) -> None:
     """Update the queues after an application has changed the number of containers that it asks for."""
     x = s.a[i]
     q = s.q[x.q]
@@ -78,7 +75,7 @@ def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def charge(s: S, i: int, mb: int, vcores: int) -> None:
+def charge(s: State, i: int, mb: int, vcores: int) -> None:
     """Add to (or, if negative, subtract from) the usage of the application's queues and its user."""
     x = s.a[i]
     leaf = s.q[x.q]
@@ -99,7 +96,7 @@ def charge(s: S, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def _count_reserved(s: S, i: int, mb: int, vcores: int) -> None:
+def _count_reserved(s: State, i: int, mb: int, vcores: int) -> None:
     """Add to (or, if negative, subtract from) the reserved resources of an application."""
     x = s.a[i]
     x.reserved_mb += mb
@@ -112,7 +109,7 @@ def _count_reserved(s: S, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
+def reserve(s: State, i: int, r: int, ni: int, now: int) -> None:
     """Reserve a node for application i's ask r. The caller charges the queue and the user."""
     x, node, ask = s.a[i], s.n[ni], s.r[r]
     h = find_held(s.h, x, ask.priority, ask.alloc_id)
@@ -138,7 +135,7 @@ def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
 
 
 @kernel
-def unreserve(s: S, ni: int, now: int) -> None:
+def unreserve(s: State, ni: int, now: int) -> None:
     """Remove a node's reservation; the usage of queue and user is not changed here."""
     node = s.n[ni]
     i, h = let_go(s, ni, now), node.res_h
@@ -161,7 +158,7 @@ def unreserve(s: S, ni: int, now: int) -> None:
 
 
 @kernel
-def drop_reservation(s: S, ni: int, now: int) -> None:
+def drop_reservation(s: State, ni: int, now: int) -> None:
     """End a reservation without a container, and reduce the usage of its queue and user."""
     node = s.n[ni]
     i, mb, vcores = node.res_app, node.res_mb, node.res_vcores
@@ -171,7 +168,7 @@ def drop_reservation(s: S, ni: int, now: int) -> None:
 
 
 @kernel
-def drop_reservations(s: S, i: int, now: int) -> None:
+def drop_reservations(s: State, i: int, now: int) -> None:
     """End all reservations of an application, in the order of Hadoop's hash tables."""
     x = s.a[i]
     while x.held_head >= 0:
@@ -189,7 +186,7 @@ def drop_reservations(s: S, i: int, now: int) -> None:
 
 
 @kernel
-def freed(s: S, c: int) -> None:
+def freed(s: State, c: int) -> None:
     """Reduce the usage of the application, its queues and its user after a container has completed."""
     x = s.c[c]
     if s.g[0].by_reservations == 1:

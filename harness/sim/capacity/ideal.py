@@ -5,27 +5,22 @@ Hadoop keeps the queues in sets by identity hash, whose order is random in a rea
 order of the children, which is the order in Hadoop if all hashes are equal.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 
 from harness.sim.capacity.resources import compare, compare_in, div32, divide, positive, times
-from harness.sim.capacity.state import MUT_IGNORED, MUT_NATURAL, S
+from harness.sim.capacity.state import MUT_IGNORED, MUT_NATURAL, State
 from harness.sim.capacity.users import ensure_user, refresh_limit
-from harness.sim.java import to_long
+from harness.sim.java import single, to_long
 from harness.sim.kernel import kernel
 
-_F0, _F1 = np.float32(0.0), np.float32(1.0)
+_F0, _F1 = single(0.0), single(1.0)
 _INT_MAX = 2147483647.0
 
 
 @kernel
-def scratch(s: S, region: int) -> int:
+def scratch(s: State, region: int) -> int:
     """Return the offset of a region in preemption's scratch array; each region has room for every slot of any kind."""
     return region * (len(s.c) + len(s.n) + len(s.a) + len(s.q) + 4 * len(s.u))
 
@@ -34,7 +29,7 @@ def scratch(s: S, region: int) -> int:
 
 
 @kernel
-def _leaf_wants(s: S, k: int) -> None:
+def _leaf_wants(s: State, k: int) -> None:
     """Set a leaf's outstanding resources within its user limits, with reserved resources and without.
 
     Follows AbstractLeafQueue.getTotalPendingResourcesConsideringUserLimit.
@@ -75,7 +70,7 @@ def _leaf_wants(s: S, k: int) -> None:
 
 
 @kernel
-def look_at_queues(s: S) -> None:
+def look_at_queues(s: State) -> None:
     """Set each queue's demand; a parent's is the sum of its children's.
 
     Follows ProportionalCapacityPreemptionPolicy.cloneQueues.
@@ -99,7 +94,7 @@ def look_at_queues(s: S) -> None:
 
 
 @kernel
-def guaranteed(s: S, k: int) -> tuple[int, int]:
+def guaranteed(s: State, k: int) -> tuple[int, int]:
     """Return a queue's guaranteed resources, MiB and vcores (TempQueuePerPartition.getGuaranteed)."""
     g, q = s.g[0], s.q[k]
     if q.eff_mb != 0 or q.eff_vcores != 0:
@@ -108,7 +103,7 @@ def guaranteed(s: S, k: int) -> tuple[int, int]:
 
 
 @kernel
-def _most(s: S, k: int) -> tuple[int, int]:
+def _most(s: State, k: int) -> tuple[int, int]:
     """Return a queue's maximum resources, MiB and vcores (TempQueuePerPartition.getMax)."""
     g, q = s.g[0], s.q[k]
     if q.effmax_mb != 0 or q.effmax_vcores != 0:
@@ -117,7 +112,7 @@ def _most(s: S, k: int) -> tuple[int, int]:
 
 
 @kernel
-def _set_extras(s: S) -> None:
+def _set_extras(s: State) -> None:
     """Set the usage of each queue above its guarantee, split into its preemptable part and the rest.
 
     Follows TempQueuePerPartition.updatePreemptableExtras.
@@ -155,7 +150,7 @@ def _set_extras(s: S) -> None:
 
 
 @kernel
-def _part_reached(s: S, k: int, total_mb: int, total_vcores: int) -> float:
+def _part_reached(s: State, k: int, total_mb: int, total_vcores: int) -> float:
     mb, vcores = guaranteed(s, k)
     if compare_in(s, total_mb, total_vcores, mb, vcores, 0, 0) <= 0:
         return _INT_MAX
@@ -171,7 +166,7 @@ def _java_compare(x: float, y: float) -> int:
 
 
 @kernel
-def _by_need(s: S, i: int, j: int, total_mb: int, total_vcores: int) -> int:
+def _by_need(s: State, i: int, j: int, total_mb: int, total_vcores: int) -> int:
     """Return a number below 0 if queue i comes before j (AbstractPreemptableResourceCalculator.TQComparator)."""
     x, y = _part_reached(s, i, total_mb, total_vcores), _part_reached(s, j, total_mb, total_vcores)
     first, second = 0, 0
@@ -183,7 +178,7 @@ def _by_need(s: S, i: int, j: int, total_mb: int, total_vcores: int) -> int:
 
 
 @kernel
-def _offer_to_heap(s: S, at: int, n: int, k: int, total_mb: int, total_vcores: int) -> None:
+def _offer_to_heap(s: State, at: int, n: int, k: int, total_mb: int, total_vcores: int) -> None:
     """Insert queue k into a heap of n elements, like PriorityQueue.offer."""
     w = s.pw
     while n > 0:
@@ -196,7 +191,7 @@ def _offer_to_heap(s: S, at: int, n: int, k: int, total_mb: int, total_vcores: i
 
 
 @kernel
-def _poll_heap(s: S, at: int, n: int, total_mb: int, total_vcores: int) -> int:
+def _poll_heap(s: State, at: int, n: int, total_mb: int, total_vcores: int) -> int:
     """Remove and return the first element of a heap of n elements, like PriorityQueue.poll."""
     w = s.pw
     first, last = w[at], w[at + n - 1]
@@ -219,12 +214,12 @@ def _poll_heap(s: S, at: int, n: int, total_mb: int, total_vcores: int) -> int:
 
 
 @kernel
-def _norm_of(s: S, k: int, way: int, n: int, own: int, sum_own: int, sum_abs: Any, before: float) -> float:
+def _norm_of(s: State, k: int, way: int, n: int, own: int, sum_own: int, sum_abs: float, before: float) -> float:
     if way == 1:
         return np.float64(div32(s.q[k].abs, sum_abs)) if sum_abs != _F0 else before
     if way == 2:
-        return np.float64(div32(_F1, np.float32(n)))
-    return 0.0 if sum_own == 0 else np.float64(div32(np.float32(own), np.float32(sum_own)))
+        return np.float64(div32(_F1, single(n)))
+    return 0.0 if sum_own == 0 else np.float64(div32(single(own), single(sum_own)))
 
 
 @kernel
@@ -236,7 +231,7 @@ def _way(own_0: bool, sum_0: bool, has_abs: bool, way: int) -> int:
 
 
 @kernel
-def _normalise(s: S, at: int, n: int, evenly: bool) -> None:
+def _normalise(s: State, at: int, n: int, evenly: bool) -> None:
     """Normalise the guarantees of the queues in the heap (AbstractPreemptableResourceCalculator.resetCapacity)."""
     w = s.pw
     mb, vcores, parts = 0, 0, _F0
@@ -244,7 +239,7 @@ def _normalise(s: S, at: int, n: int, evenly: bool) -> None:
         more_mb, more_vcores = guaranteed(s, w[k])
         mb += more_mb
         vcores += more_vcores
-        parts = np.float32(parts + s.q[w[k]].abs)
+        parts = single(parts + s.q[w[k]].abs)
     way_mb, way_vcores = (2, 2) if evenly or parts == _F0 else (0, 0)
     if not evenly:
         for k in range(at, at + n):
@@ -260,7 +255,7 @@ def _normalise(s: S, at: int, n: int, evenly: bool) -> None:
 
 
 @kernel
-def _part_of(s: S, k: int, mb: int, vcores: int) -> tuple[int, int]:
+def _part_of(s: State, k: int, mb: int, vcores: int) -> tuple[int, int]:
     """Multiply by a queue's normalised guarantees and round up (ResourceCalculator.multiplyAndNormalizeUp)."""
     p = s.p[k]
     if s.g[0].drf == 0:
@@ -271,7 +266,7 @@ def _part_of(s: S, k: int, mb: int, vcores: int) -> tuple[int, int]:
 
 @kernel
 def _takes(
-    s: S, k: int, mb: int, vcores: int, total_mb: int, total_vcores: int, reserved: bool, balance: bool
+    s: State, k: int, mb: int, vcores: int, total_mb: int, total_vcores: int, reserved: bool, balance: bool
 ) -> tuple[int, int]:
     """Add to a queue's ideal allocation the part of an offer that it accepts; return that part (MB, vcores).
 
@@ -301,14 +296,14 @@ def _takes(
 
 
 @kernel
-def _above_zero(s: S, k: int, total_mb: int, total_vcores: int) -> bool:
+def _above_zero(s: State, k: int, total_mb: int, total_vcores: int) -> bool:
     mb, vcores = guaranteed(s, k)
     return compare_in(s, total_mb, total_vcores, mb, vcores, 0, 0) > 0
 
 
 @kernel
 def _distribute(
-    s: S, k: int, left_mb: int, left_vcores: int, with_guarantee: bool, reserved: bool, balance: bool
+    s: State, k: int, left_mb: int, left_vcores: int, with_guarantee: bool, reserved: bool, balance: bool
 ) -> tuple[int, int]:
     """Distribute resources among the children with (or without) a guarantee; return the remainder for the other group.
 
@@ -364,7 +359,7 @@ def _distribute(
 
 
 @kernel
-def _share_out(s: S, k: int, reserved: bool, balance: bool) -> None:
+def _share_out(s: State, k: int, reserved: bool, balance: bool) -> None:
     """Divide a parent's ideal resources among its children, and set the children's excess.
 
     Follows PreemptableResourceCalculator.computeIdealResourceDistribution.
@@ -392,7 +387,7 @@ def _share_out(s: S, k: int, reserved: bool, balance: bool) -> None:
 
 
 @kernel
-def _set_excess(s: S, k: int, by: Any, total_mb: int, total_vcores: int) -> None:
+def _set_excess(s: State, k: int, by: float, total_mb: int, total_vcores: int) -> None:
     """Set a queue's excess: the part ``by`` of its preemptable usage (TempQueuePerPartition.assignPreemption)."""
     q, p = s.q[k], s.p[k]
     mb, vcores = guaranteed(s, k)
@@ -407,16 +402,16 @@ def _set_excess(s: S, k: int, by: Any, total_mb: int, total_vcores: int) -> None
 
 
 @kernel
-def _up(s: S, mb: int, vcores: int, by: float) -> tuple[int, int]:
+def _up(s: State, mb: int, vcores: int, by: float) -> tuple[int, int]:
     """Multiply by a factor and round up to whole numbers (ResourceCalculator.multiplyAndNormalizeUp)."""
     if s.g[0].drf == 0:
         mb = to_long(mb * by + 0.5)
         return mb, 1 if mb > 0 else 0
-    return to_long(np.ceil(np.float64(np.float32(mb * by)))), to_long(np.ceil(np.float64(np.float32(vcores * by))))
+    return to_long(np.ceil(np.float64(single(mb * by)))), to_long(np.ceil(np.float64(single(vcores * by))))
 
 
 @kernel
-def compute_ideal(s: S, reserved: bool, balance: bool) -> None:
+def compute_ideal(s: State, reserved: bool, balance: bool) -> None:
     """Compute the ideal allocation of each queue, and from it the amount to preempt from each leaf.
 
     `reserved`: count reservations as demand. `balance`: queues may also grow beyond their guarantees. Follows

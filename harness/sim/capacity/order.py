@@ -6,9 +6,6 @@ which a change of one child takes logarithmic time. Children without asks are ne
 nothing in Hadoop either.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 import math
@@ -16,11 +13,12 @@ import math
 import numpy as np
 
 from harness.sim.capacity.resources import divide, positive
-from harness.sim.capacity.state import S
+from harness.sim.capacity.state import State
+from harness.sim.java import single
 from harness.sim.kernel import kernel
 from harness.sim.lists import chained, linked
 
-_F0, _F1 = np.float32(0.0), np.float32(1.0)
+_F0, _F1 = single(0.0), single(1.0)
 _LOG2 = math.log(2)
 
 #: Lists of a leaf's applications: with asks, active, waiting for activation, and with changed usage.
@@ -34,7 +32,7 @@ _out_of_stale = chained("stale_head", "stale_next")
 
 
 @kernel
-def child_before(s: S, i: int, j: int) -> bool:
+def child_before(s: State, i: int, j: int) -> bool:
     """Return whether child i is tried before child j."""
     x, y = s.q[i], s.q[j]
     has_x, has_y = x.abs > _F0, y.abs > _F0
@@ -58,7 +56,7 @@ def child_before(s: S, i: int, j: int) -> bool:
 
 
 @kernel
-def _replay(s: S, p: int, at: int, who: int) -> None:
+def _replay(s: State, p: int, at: int, who: int) -> None:
     """Recompute the tournament from a child's leaf node upward, after the child `who` has changed, joined or left."""
     off = s.q[p].tree_off
     tree = s.tree
@@ -79,7 +77,7 @@ def _replay(s: S, p: int, at: int, who: int) -> None:
 
 
 @kernel
-def place_child(s: S, k: int) -> None:
+def place_child(s: State, k: int) -> None:
     """Update a queue's position among its siblings, after a change of its usage, asks or capacity."""
     x = s.q[k]
     p = x.parent
@@ -96,7 +94,7 @@ def place_child(s: S, k: int) -> None:
 
 
 @kernel
-def exclude(s: S, k: int) -> None:
+def exclude(s: State, k: int) -> None:
     """Exclude a child that got nothing from its parent's tournament, until the next `place_child`."""
     x = s.q[k]
     p = x.parent
@@ -107,13 +105,13 @@ def exclude(s: S, k: int) -> None:
 
 
 @kernel
-def first_child(s: S, p: int) -> int:
+def first_child(s: State, p: int) -> int:
     """Return the child that is tried next, or -1."""
     return s.tree[s.q[p].tree_off + 1]
 
 
 @kernel
-def stats(s: S, k: int) -> None:
+def stats(s: State, k: int) -> None:
     """Set the fractions of its capacity and of the cluster that a queue uses, in float32.
 
     Follows CSQueueUtils.updateUsedCapacity.
@@ -132,7 +130,7 @@ def stats(s: S, k: int) -> None:
 
 
 @kernel
-def _fair_size(s: S, i: int) -> float:
+def _fair_size(s: State, i: int) -> float:
     x = s.a[i]
     size = np.float64(x.cu)
     if s.q[x.q].sized == 1 and size != 0.0:
@@ -143,7 +141,7 @@ def _fair_size(s: S, i: int) -> float:
 
 
 @kernel
-def app_before(s: S, i: int, j: int) -> bool:
+def app_before(s: State, i: int, j: int) -> bool:
     """Return whether application i of a leaf is tried before j."""
     x, y = s.a[i], s.a[j]
     if s.q[x.q].fair == 0:
@@ -160,14 +158,14 @@ def app_before(s: S, i: int, j: int) -> bool:
 
 
 @kernel
-def _unlink(s: S, i: int) -> None:
+def _unlink(s: State, i: int) -> None:
     x = s.a[i]
     _out_of_asks(s.a, s.q[x.q], i)
     x.in_asks = 0
 
 
 @kernel
-def _link(s: S, i: int, after: int) -> None:
+def _link(s: State, i: int, after: int) -> None:
     """Insert application i behind `after` (-1: at the head) in its leaf's ordered list."""
     x = s.a[i]
     _into_asks(s.a, s.q[x.q], i, after)
@@ -175,7 +173,7 @@ def _link(s: S, i: int, after: int) -> None:
 
 
 @kernel
-def place_app(s: S, i: int) -> None:
+def place_app(s: State, i: int) -> None:
     """Update an application's position among its leaf's active applications with asks."""
     x = s.a[i]
     q = s.q[x.q]
@@ -206,7 +204,7 @@ def place_app(s: S, i: int) -> None:
 
 
 @kernel
-def order_anew(s: S, k: int) -> None:
+def order_anew(s: State, k: int) -> None:
     """Sort a leaf's applications from scratch, after a change of its policy."""
     q = s.q[k]
     i = q.ask_head
@@ -221,7 +219,7 @@ def order_anew(s: S, k: int) -> None:
 
 
 @kernel
-def join_active(s: S, i: int) -> None:
+def join_active(s: State, i: int) -> None:
     """Add application i to its leaf's active applications."""
     x = s.a[i]
     if x.active == 1:
@@ -235,7 +233,7 @@ def join_active(s: S, i: int) -> None:
 
 
 @kernel
-def leave_active(s: S, i: int) -> None:
+def leave_active(s: State, i: int) -> None:
     """Remove application i from its leaf's active applications."""
     x = s.a[i]
     q = s.q[x.q]
@@ -247,7 +245,7 @@ def leave_active(s: S, i: int) -> None:
 
 
 @kernel
-def join_waiting(s: S, i: int) -> None:
+def join_waiting(s: State, i: int) -> None:
     """Add application i to the waiting list of its leaf: higher priority first, then by id."""
     x = s.a[i]
     q = s.q[x.q]
@@ -262,7 +260,7 @@ def join_waiting(s: S, i: int) -> None:
 
 
 @kernel
-def leave_waiting(s: S, i: int) -> None:
+def leave_waiting(s: State, i: int) -> None:
     """Remove application i from the waiting list."""
     x = s.a[i]
     q = s.q[x.q]
@@ -272,7 +270,7 @@ def leave_waiting(s: S, i: int) -> None:
 
 
 @kernel
-def mark_stale(s: S, i: int) -> None:
+def mark_stale(s: State, i: int) -> None:
     """Mark an application whose cached usage the ordering policy ``fair`` must refresh before it is used again."""
     x = s.a[i]
     q = s.q[x.q]
@@ -285,14 +283,14 @@ def mark_stale(s: S, i: int) -> None:
 
 
 @kernel
-def forget_stale(s: S, i: int) -> None:
+def forget_stale(s: State, i: int) -> None:
     """Unmark an application, although its usage has changed."""
     if s.a[i].stale == 1:
         s.a[i].stale = 2
 
 
 @kernel
-def drop_stale(s: S, i: int) -> None:
+def drop_stale(s: State, i: int) -> None:
     """Remove a leaving application from its leaf's list of applications with changed usage."""
     x = s.a[i]
     if x.stale == 0:
@@ -302,7 +300,7 @@ def drop_stale(s: S, i: int) -> None:
 
 
 @kernel
-def forget_all_stale(s: S, k: int) -> None:
+def forget_all_stale(s: State, k: int) -> None:
     """Empty the list of applications with changed usage, for a new policy object; the cached usage is kept."""
     q = s.q[k]
     i = q.stale_head
@@ -313,7 +311,7 @@ def forget_all_stale(s: S, k: int) -> None:
 
 
 @kernel
-def look_at_stale(s: S, k: int) -> None:
+def look_at_stale(s: State, k: int) -> None:
     """Reorder the applications with changed usage, and update their cached usage.
 
     As in Hadoop, an application that still waits for activation becomes active here. Follows

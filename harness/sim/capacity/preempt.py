@@ -8,9 +8,6 @@ Chosen items are stored in the scratch array ``pw`` (`ideal.scratch`): a contain
 minus the slot of its node.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 import numpy as np
@@ -32,7 +29,7 @@ from harness.sim.capacity.state import (
     PREEMPTED,
     RESERVATION_KILLED,
     VICTIM,
-    S,
+    State,
 )
 from harness.sim.containers import app_hash, free_if_gone, log, log_container
 from harness.sim.kernel import kernel
@@ -52,7 +49,7 @@ _BY_TURN, _BY_KEY, _BY_ID, _BY_NUMBER = 0, 1, 2, 3
 
 
 @kernel
-def _after(s: S, by: int, x: int, y: int) -> bool:
+def _after(s: State, by: int, x: int, y: int) -> bool:
     """Return whether x precedes y in a heap, which is so if x follows y in Hadoop's ascending order."""
     if by == _BY_TURN:
         return app_before(s, y, x)
@@ -72,7 +69,7 @@ def _after(s: S, by: int, x: int, y: int) -> bool:
 
 
 @kernel
-def _sift(s: S, by: int, at: int, n: int, place: int) -> None:
+def _sift(s: State, by: int, at: int, n: int, place: int) -> None:
     w = s.pw
     x = w[at + place]
     while 2 * place + 1 < n:
@@ -87,13 +84,13 @@ def _sift(s: S, by: int, at: int, n: int, place: int) -> None:
 
 
 @kernel
-def _heapify(s: S, by: int, at: int, n: int) -> None:
+def _heapify(s: State, by: int, at: int, n: int) -> None:
     for place in range(n // 2 - 1, -1, -1):
         _sift(s, by, at, n, place)
 
 
 @kernel
-def _pop(s: S, by: int, at: int, n: int) -> int:
+def _pop(s: State, by: int, at: int, n: int) -> int:
     """Remove and return the first element of a heap of n elements."""
     w = s.pw
     first = w[at]
@@ -103,7 +100,7 @@ def _pop(s: S, by: int, at: int, n: int) -> int:
 
 
 @kernel
-def _sort(s: S, at: int, n: int) -> None:
+def _sort(s: State, at: int, n: int) -> None:
     """Sort numbers in place, ascending."""
     _heapify(s, _BY_NUMBER, at, n)
     for left in range(n, 1, -1):
@@ -114,7 +111,7 @@ def _sort(s: S, at: int, n: int) -> None:
 
 
 @kernel
-def _bucket(s: S, h: int, n: int) -> int:
+def _bucket(s: State, h: int, n: int) -> int:
     """Return the bucket of a key in a java.util.HashMap to which n entries were added one by one."""
     cap = 16
     while 4 * n > 3 * cap:
@@ -123,7 +120,7 @@ def _bucket(s: S, h: int, n: int) -> int:
 
 
 @kernel
-def _identity(s: S, one: int) -> tuple[int, int, int]:
+def _identity(s: State, one: int) -> tuple[int, int, int]:
     """Return the application, the attempt and the number of a container or reservation."""
     if one >= 0:
         x = s.c[one]
@@ -134,13 +131,13 @@ def _identity(s: S, one: int) -> tuple[int, int, int]:
 
 
 @kernel
-def _attempt_hash(s: S, app_id: int, attempt: int) -> int:
+def _attempt_hash(s: State, app_id: int, attempt: int) -> int:
     """Return ApplicationAttemptId.hashCode as an unsigned 32-bit number."""
     return ((347671 * ((347671 * 5501 + app_hash(s, app_id)) & _MASK)) + attempt) & _MASK
 
 
 @kernel
-def _by_hash(s: S, first: int, end: int) -> int:
+def _by_hash(s: State, first: int, end: int) -> int:
     """List the items chosen from `first` to `end` in the order of a Map<ApplicationAttemptId, Set<RMContainer>>.
 
     The sorted keys are stored behind the result; the lower 24 bits of a key are the index of the item.
@@ -182,12 +179,12 @@ def _by_hash(s: S, first: int, end: int) -> int:
 
 
 @kernel
-def _is_chosen(s: S, c: int) -> bool:
+def _is_chosen(s: State, c: int) -> bool:
     return s.m[c].serial == s.c[c].serial and s.m[c].round == s.g[0].round
 
 
 @kernel
-def _is_chosen_there(s: S, ni: int, n: int) -> bool:
+def _is_chosen_there(s: State, ni: int, n: int) -> bool:
     """Return whether a node's reservation is among the n chosen items."""
     at = scratch(s, _CHOSEN) + n - 1
     while at >= scratch(s, _CHOSEN) and s.pw[at] != -1 - ni:
@@ -196,13 +193,13 @@ def _is_chosen_there(s: S, ni: int, n: int) -> bool:
 
 
 @kernel
-def _leaf_of(s: S, c: int) -> int:
+def _leaf_of(s: State, c: int) -> int:
     """Return the leaf of a container on a node; its application may have ended."""
     return s.a[s.c[c].app].q if s.c[c].live == 1 else s.m[c].q
 
 
 @kernel
-def _choose(s: S, one: int, n: int) -> None:
+def _choose(s: State, one: int, n: int) -> None:
     """Record a container or a reservation as the n-th choice of this round."""
     s.pw[scratch(s, _CHOSEN) + n] = one
     if one >= 0:
@@ -213,7 +210,7 @@ def _choose(s: S, one: int, n: int) -> None:
 
 
 @kernel
-def _try(s: S, k: int, one: int, mb: int, vcores: int, n: int) -> int:
+def _try(s: State, k: int, one: int, mb: int, vcores: int, n: int) -> int:
     """Choose a container or reservation of leaf k if the leaf must still lose resources; return the new value of `n`.
 
     Follows CapacitySchedulerPreemptionUtils.tryPreemptContainerAndDeductResToObtain.
@@ -243,7 +240,7 @@ def _try(s: S, k: int, one: int, mb: int, vcores: int, n: int) -> int:
 
 
 @kernel
-def _reservations(s: S, i: int) -> int:
+def _reservations(s: State, i: int) -> int:
     """Write an application's reserved nodes to the scratch array in Hadoop's hash order; return the number."""
     w, at, keys = s.pw, scratch(s, _RESERVED), scratch(s, _KEYS)
     n_keys, h = 0, s.a[i].held_head
@@ -289,7 +286,7 @@ def _reservations(s: S, i: int) -> int:
 
 
 @kernel
-def _from_app(s: S, k: int, i: int, n: int, skipped: int, between: int) -> tuple[int, int]:
+def _from_app(s: State, k: int, i: int, n: int, skipped: int, between: int) -> tuple[int, int]:
     """Choose reservations, then containers, of application i; the last key and the latest container come first.
 
     Follows FifoCandidatesSelector.preemptFrom.
@@ -344,7 +341,7 @@ def _from_app(s: S, k: int, i: int, n: int, skipped: int, between: int) -> tuple
 
 
 @kernel
-def _from_leaf(s: S, k: int, n: int, between: int) -> int:
+def _from_leaf(s: State, k: int, n: int, between: int) -> int:
     """Choose items of one leaf: latest applications first, AMs last; return the new number of choices.
 
     Follows FifoCandidatesSelector.
@@ -385,7 +382,7 @@ def _from_leaf(s: S, k: int, n: int, between: int) -> int:
 
 
 @kernel
-def _from_leaves(s: S, n: int) -> int:
+def _from_leaves(s: State, n: int) -> int:
     """Choose items of all leaves, after other selectors chose n items; return the new number of choices.
 
     Follows FifoCandidatesSelector.selectCandidates.
@@ -398,7 +395,7 @@ def _from_leaves(s: S, n: int) -> int:
 
 
 @kernel
-def _deduct(s: S, n: int) -> bool:
+def _deduct(s: State, n: int) -> bool:
     """Subtract the n chosen containers from the amounts that are still to be preempted from their leaves.
 
     Follows CapacitySchedulerPreemptionUtils.deductPreemptableResourcesBasedSelectedCandidates.
@@ -432,7 +429,7 @@ def _deduct(s: S, n: int) -> bool:
 
 
 @kernel
-def _room_for(s: S, ni: int, n: int, really: bool) -> tuple[bool, float, int]:
+def _room_for(s: State, ni: int, n: int, really: bool) -> tuple[bool, float, int]:
     """Choose containers to preempt for a node's reservation.
 
     Follows ReservedContainerCandidatesSelector.getPreemptionCandidatesOnNode.
@@ -491,7 +488,7 @@ def _room_for(s: S, ni: int, n: int, really: bool) -> tuple[bool, float, int]:
 
 
 @kernel
-def _for_reservations(s: S, n: int) -> int:
+def _for_reservations(s: State, n: int) -> int:
     """Choose containers that make room for reservations, the cheapest node first; return the new number of choices.
 
     Follows ReservedContainerCandidatesSelector.
@@ -529,7 +526,7 @@ def _for_reservations(s: S, n: int) -> int:
 
 
 @kernel
-def _carry_out(s: S, first: int, end: int, wait_ms: int, now: int, kills: int) -> int:
+def _carry_out(s: State, first: int, end: int, wait_ms: int, now: int, kills: int) -> int:
     """Mark the items that one selector has chosen, or kill those that were marked long enough ago.
 
     Containers to kill are written to the scratch array from `_NODES` on, behind the reservations; returns their number.
@@ -560,7 +557,7 @@ def _carry_out(s: S, first: int, end: int, wait_ms: int, now: int, kills: int) -
 
 
 @kernel
-def edit(s: S, now: int) -> int:
+def edit(s: State, now: int) -> int:
     """Run one round of the policy; return how many containers and reservations it ended, NEED_ROOM, or FAILED.
 
     A failed round has ended reservations at most. As in Hadoop, the monitor tries again in the next round.
@@ -632,14 +629,14 @@ def edit(s: S, now: int) -> int:
 
 
 @kernel
-def next_round_ms(s: S) -> int:
+def next_round_ms(s: State) -> int:
     """Return the time of the policy's next round, ms; the largest long if preemption is off."""
     g = s.g[0]
     return g.round_ms if g.preemption == 1 else _LONG_MAX
 
 
 @kernel
-def run_rounds(s: S, now: int) -> int:
+def run_rounds(s: State, now: int) -> int:
     """Run all rounds that are due at `now`; return how many containers and reservations they ended, or NEED_ROOM."""
     g = s.g[0]
     killed = 0

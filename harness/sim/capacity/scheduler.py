@@ -17,7 +17,7 @@ from harness.sim.capacity.nodes import refresh_room
 from harness.sim.capacity.ops import OPS
 from harness.sim.capacity.preempt import run_rounds
 from harness.sim.capacity.served import ServedCapacityScheduler
-from harness.sim.capacity.state import S
+from harness.sim.capacity.state import State
 from harness.sim.capacity.tree import capacity_settings, settings_with, steering_of
 from harness.sim.interfaces import CompiledKernel, SchedulerRequest, SimulatedScheduler, SteeredSimulation
 
@@ -79,7 +79,7 @@ def put_in_force(simulation: SteeredSimulation, plan: Attributes, before: Attrib
         scheduler.reconfigure(settings, now_ms)
 
 
-def why_stuck(state: S, tree: QueueTree, order: list[int]) -> str:
+def why_stuck(state: State, tree: QueueTree, order: list[int]) -> str:
     """Return the message for a run that is stuck because its applications wait."""
     return "its applications wait, and what runs does not end by itself; do masters fill the cluster or their part?"
 
@@ -87,7 +87,7 @@ def why_stuck(state: S, tree: QueueTree, order: list[int]) -> str:
 CAPACITY = SimulatedScheduler(
     name="capacity",
     title="Capacity Scheduler",
-    state=S,
+    state=State,
     ops=OPS,
     run_at=run_at,
     look_at=look_at,

@@ -7,30 +7,30 @@ ratios are float32, as in Hadoop. -1 means "none" in every index. Containers, no
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from harness.sim.arrays import Arrays, record
-from harness.sim.longterm_state import XG, X
-from harness.sim.state import LOG, N_FIELDS, C, R
+from harness.sim.arrays import Arrays, Column, Float32, Int32, Record, Table
+from harness.sim.longterm_state import LongTermGlobals, LongTermRecord
 from harness.sim.state import MUT_HASHORDER as MUT_HASHORDER
 from harness.sim.state import NEED_ROOM as NEED_ROOM
 from harness.sim.state import PREEMPTED as PREEMPTED
 from harness.sim.state import REJECTED as REJECTED
 from harness.sim.state import VICTIM as VICTIM
+from harness.sim.state import AskRecord, ContainerRecord, LogRecord
+from harness.sim.state import NodeRecord as _NodeRecord
 
 #: A kind of log record that the Fair Scheduler does not have: an application is activated.
 ACTIVATED = 7
 
-# States of a queue (Q.state).
+# States of a queue (QueueRecord.state).
 RUNNING, DRAINING, STOPPED = 0, 1, 2
 
-# Results of offering a node to a queue: nothing to assign, a proposal (G.p_*), or a limit was reached (headroom in
-# G.h_*).
+# Results of offering a node to a queue: nothing to assign, a proposal (Globals.p_*), or a limit was reached (headroom
+# in Globals.h_*).
 NOTHING, PROPOSED, LIMIT = 0, 1, 2
 
-# Features that a mutation test can switch off (G.mutations, a bit mask; 0 in every real run). Bit 16 is MUT_HASHORDER.
+# Features that a mutation test can switch off (Globals.mutations, a bit mask; 0 in every real run). Bit 16 is
+# MUT_HASHORDER.
 MUT_CAPACITIES = 1 << 0
 MUT_MAXCAP = 1 << 1
 MUT_USERLIMIT = 1 << 2
@@ -67,268 +67,404 @@ MUT_AMLAST = 1 << 33
 
 #: A round of preemption has ended with an exception.
 FAILED = -5
-# Effects of preemption on a container or a reservation (LOG.why of a record of the kind VICTIM).
+# Effects of preemption on a container or a reservation (LogRecord.why of a record of the kind VICTIM).
 MARKED, KILLED, RESERVATION_KILLED = 1, 2, 3
 
-#: Globals: one record.
-G = record(
-    "n_queues n_leaves",  # numbers of queues and leaves
-    "system_apps queue_apps",  # ``maximum-applications`` and ``global-queue-max-application``
-    "n_nodes",  # number of registered nodes
-    "cluster_mb cluster_vcores",  # total capacity of the registered nodes
-    # total capacity of the default partition, which excludes a lost node already while its containers are dropped
-    "label_mb label_vcores",
-    "min_mb min_vcores",  # minimum allocation
-    "conf_max_mb conf_max_vcores",  # configured maximum allocation
-    "node_max_mb node_max_vcores node_max_known",  # maximum over the nodes of each resource; 1: a node is registered
-    "max_by_nodes",  # 1: asks are clamped to the largest node, as in an RM that has been up for 10 s
-    "drf",  # 1: DominantResourceCalculator; 0: DefaultResourceCalculator
-    "look",  # 1: ``reservations-continue-look-all-nodes``
-    "off_max",  # ``per-node-heartbeat.maximum-offswitch-assignments``
-    # ``per-node-heartbeat``: multiple-assignments-enabled, maximum-container-assignments (-1: no limit)
-    "multi con_max",
-    "max_priority",  # ``yarn.cluster.max-application-priority``
-    "mutations",  # bit set of the features that a mutation test has switched off (MUT_...)
-    "launch",  # 1: a node reports containers that the AM has fetched as launched, one heartbeat later
-    "manual_acquire",  # 1: a script decides when AMs fetch their containers; 0: they fetch them at once
-    "cleanup_heartbeats",  # number of heartbeats after which a node reports a killed container as completed
-    "cluster_ts",  # start time of the ResourceManager, which is part of all IDs
-    # heads of the lists of free slots: applications, containers, asks, records of ``h``
-    "free_app free_c free_r free_h",
-    "n_free_app n_free_c n_free_r n_free_h",  # lengths of these lists
-    "serial",  # last serial number given to a container, a reservation or an attempt
-    "next_app_id node_seq req_seq",  # next numbers of an application, a node and an ask
-    "n_log",  # number of records in ``log``
-    "n_running",  # number of live containers
-    # the present proposal: application, ask, 1 to reserve the node, and the node whose reservation is given up (or -1)
-    "p_app p_ask p_reserve p_give",
-    "h_mb h_vcores",  # headroom of the leaf that last returned LIMIT
-    "alloc_mb alloc_vcores",  # total resources of the live containers
-    "last_c last_mb last_vcores",  # slot and resources of the container assigned last
-    "hooks",  # reader of the scheduler's log: 0 (none), INTEGRALS or WORLD
-    "kill_n",  # as ``preemption``: the simulator's loop then calls ``run_kills``
-    "preemption",  # 1: the preemption policy runs periodically
-    "n_held_back",  # number of applications blocked by a limit of parallel applications
-    "limited",  # 1: some limit of parallel applications is or was configured
-    "n_asked",  # number of outstanding containers of all asks
-    "least_ask_mb least_ask_vcores",  # lower bound of the resources of all asks ever
-    # preemption: configured period, period from the next round to the one after it, and time of the next round
-    "interval_ms armed_ms round_ms",
-    "wait_ms balance_wait_ms",  # time from marking a container to its kill, for guarantees and for balancing queues
-    "observe",  # ``observe_only``
-    "balance",  # ``preemption-to-balance-queue-after-satisfied.enabled``
-    "by_reservations with_reserved",  # ``select_based_on_reserved_containers`` and its ``additional_res_balance_...``
-    "conservative",  # ``conservative-drf``
-    "forgotten_ms",  # marks that are older than this time are void
-    "round",  # number of the present round of preemption
-    "allowed_mb allowed_vcores",  # resources that this round may still preempt
-    "nodes_peak",  # largest number of nodes registered at once so far
-    "killed_n",  # number of containers that preemption has killed so far
-    "killed_mb_ms killed_vcore_ms",  # their memory and vcores, integrated over their lifetimes (MB ms, vcore ms)
-    # ``max_ignored_over_capacity``, ``natural_termination_factor``, ``total_preemption_per_round``
-    "ignored:d natural:d per_round:f",
-)
 
-#: A queue. Fields named ``used`` include reservations, fields named ``usage`` do not. Capacities are fractions (0 to 1)
-#: of the parent (absolute capacities: of the cluster), unless they are resources (``*_mb``, ``*_vcores``).
-Q = record(
-    "alive:i leaf:i parent:i",  # 1: it exists; 1: it is a leaf; slot of its parent
-    "kids_off:i n_kids:i",  # offset of its children in ``kids``, and their number
-    "pos:i",  # its position among its parent's children
-    # the tournament of its children with outstanding asks: offset in ``tree``, and number of leaf positions
-    "tree_off:i tree_cap:i",
-    "policy:i",  # of a parent: 1: ``priority-utilization``; 0: ``utilization``
-    "priority",  # priority; of siblings, the larger number is served first under ``priority-utilization``
-    "fair:i sized:i",  # of a leaf: 1: the ordering policy ``fair``; 1: with ``enable-size-based-weight``
-    "absolute:i",  # 1: its capacity is configured as absolute resources
-    "state:i",  # RUNNING, DRAINING or STOPPED
-    "n_apps",  # number of applications in it and below it
-    "max_apps max_user_apps",  # largest number of applications, in total and per user
-    "any_weight:i",  # 1: some child has a weight
-    "conf_mb conf_vcores confmax_mb confmax_vcores",  # configured absolute capacity and maximum
-    "eff_mb eff_vcores effmax_mb effmax_vcores",  # effective capacity and maximum
-    "used_mb used_vcores",  # resources of its containers and reservations
-    "reserved_mb reserved_vcores",  # resources of its reservations
-    "pending_mb pending_vcores",  # outstanding resources of its applications
-    "am_mb am_vcores am_limit_mb am_limit_vcores",  # resources of its AMs, and their limit
-    "lim_mb lim_vcores",  # the limit that its parent handed down when the cluster last changed
-    "L_mb L_vcores",  # the limit from which the AM limit is computed: the leaf's limit at its last consideration
-    "U_mb U_vcores U_version",  # limit of an active user, and the version for which it was computed
-    "version",  # incremented at each change that may change the user limit
-    "stuck",  # 1 + the version at which every user was found to be over the limit
-    "floor_mb floor_vcores",  # effective capacity, but at least the minimum allocation
-    "own_max_apps",  # its own ``maximum-applications``; below 0: none
-    "act_head:i act_tail:i n_active:i",  # list of all active applications, and its length
-    "ask_head:i ask_tail:i",  # list of active applications with asks, in the policy's order
-    "wait_head:i wait_tail:i n_waiting:i",  # list of applications that wait for activation, and its length
-    "stale_head:i",  # head of the list of applications whose usage has changed (ordering policy ``fair``)
-    "user_head:i user_tail:i n_users:i users_cap:i",  # list of its users, its length, and buckets of Hadoop's table
-    "on_mb on_vcores n_on:i",  # total resources of active users, and their number
-    "n_active_users:i",  # number of users that have applications with asks
-    # number of users that have waiting applications only: now, and when the user limit was last computed
-    "n_only_pending:i only_pending:i",
-    "scaled:i",  # bit set: the children's absolute capacities are scaled down in memory (1), in vcores (2)
-    "n_run:i",  # number of active applications
-    "usage_mb usage_vcores",  # resources of its containers
-    "fair_mb",  # effective capacity, for samples
-    "first_child:i next_sibling:i",  # first child, and next child of its parent
-    "parallel n_runnable:i",  # ``max-parallel-apps``, and number of runnable applications in it and below it
-    "nr_head:i nr_tail:i n_nonrun:i",  # of a leaf: list of applications that may not run yet, and its length
-    # its maximum allocation, which Hadoop's ApplicationMasterService enforces, not the scheduler
-    "largest_mb largest_vcores",
-    "cap:f max:f norm:f weight:f",  # capacity, maximum capacity, normalised weight and weight
-    "abs:f abs_max:f",  # absolute capacity and absolute maximum capacity
-    "used_cap:f abs_used:f",  # used capacity and absolute used capacity
-    "mulp:f ulf:f",  # ``minimum-user-limit-percent``, ``user-limit-factor``
-    "am_pct:f",  # ``maximum-am-resource-percent``
-    "user_ratios:f",  # sum of its users' fractions of the cluster
-    "on_weight:f",  # sum of the weights of its active users
-    "scale_mb:f scale_vcores:f",  # factors by which the absolute capacities of its children are scaled down
-)
+class Globals(Record):
+    """Globals: one record."""
 
-#: An application (its current attempt). Fields named ``used`` do not include reservations.
-A = record(
-    "alive:i ghost:i",  # 1: the slot is in use; 1: the attempt has ended, but is still in the waiting or active list
-    "q:i user:i uq:i",  # slots of its leaf, of its user over all leaves (U.person), and of its user in this leaf
-    "id priority",  # number in its ID, and its priority
-    "attempt serial",  # number of the attempt, and its serial number
-    "managed:i am_running:i",  # 1: it has an AM; 1: the AM's container was granted
-    "am_ask",  # 1: the AM's container is requested
-    "am_mb am_vcores",  # resources of the AM's container
-    "start_ms",  # start time of the attempt
-    "used_mb used_vcores",  # resources of its containers
-    "reserved_mb reserved_vcores",  # resources of its reservations
-    "pending_mb pending_vcores",  # resources of its outstanding asks
-    "cu cp",  # used and pending memory when the fair ordering last read them
-    # number of its asks, the first one, and number of buckets of Hadoop's table of them
-    "n_req:i req_head:i req_cap:i",
-    # first and last live container, their number, and number of buckets of Hadoop's table of them
-    "live_head:i live_tail:i n_live:i live_cap:i",
-    "n",  # number of containers assigned to it so far, in all attempts
-    "cid",  # last container number that the attempt has used
-    "active:i waiting:i",  # 1: it is active; 1: it waits for activation
-    "listed:i",  # 1: it counts among its user's applications with asks
-    "in_asks:i",  # 1: it is in the leaf's list of applications with asks
-    "stale:i",  # 1: the fair ordering has to reposition it; 2: it was removed from the fair ordering's list
-    # neighbours in the leaf's lists of active applications and of active applications with asks
-    "act_prev:i act_next:i ask_prev:i ask_next:i",
-    "wait_prev:i wait_next:i stale_next:i",  # neighbours in the lists of waiting applications and of ``stale`` ones
-    "held_head:i n_reserved:i",  # head of the list of its reservations (``h``), and number of nodes reserved for it
-    "started:i",  # 1: the attempt has got a container
-    "free_next:i",  # next free slot
-    "tag",  # for the simulator: slot of the job
-    "usage_mb usage_vcores",  # resources of its containers
-    "integral_ms",  # time up to which ``integral`` is counted, ms
-    "seen:i",  # 1: its user's limit was computed for it
-    # 1: it was runnable at the last check; number of its entries in the leaf's runnable list
-    "runnable:i n_runnable:i",
-    "held_back:i",  # 1: it is blocked by a limit of parallel applications
-    # neighbours in the leaf's and the user's list of blocked applications
-    "nr_prev:i nr_next:i user_prev:i user_next:i",
-    "n_asks:i",  # number of outstanding containers of its asks
-    "integral:d",  # its counted resources up to ``integral_ms`` (harness.sim.longterm_kernels)
-    "omega:d",  # its weight among the applications of its leaf
-    "kg:d",  # its allocation since ``integral_ms``, in the ledger's measure
-    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # as in `harness.sim.longterm_state.X`, for this application
-)
+    n_queues: int  # number of queues
+    n_leaves: int  # number of leaves
+    system_apps: int  # ``maximum-applications``
+    queue_apps: int  # ``global-queue-max-application``
+    n_nodes: int  # number of registered nodes
+    cluster_mb: int  # total capacity of the registered nodes: memory (MB)
+    cluster_vcores: int  # total capacity of the registered nodes: vcores
+    # total capacity of the default partition, which excludes a lost node already while its containers are
+    # dropped: memory (MB)
+    label_mb: int
+    # total capacity of the default partition, which excludes a lost node already while its containers are
+    # dropped: vcores
+    label_vcores: int
+    min_mb: int  # minimum allocation: memory (MB)
+    min_vcores: int  # minimum allocation: vcores
+    conf_max_mb: int  # configured maximum allocation: memory (MB)
+    conf_max_vcores: int  # configured maximum allocation: vcores
+    node_max_mb: int  # largest memory of a registered node (MB)
+    node_max_vcores: int  # largest number of vcores of a registered node
+    node_max_known: int  # 1: a node is registered
+    max_by_nodes: int  # 1: asks are clamped to the largest node, as in an RM that has been up for 10 s
+    drf: int  # 1: DominantResourceCalculator; 0: DefaultResourceCalculator
+    look: int  # 1: ``reservations-continue-look-all-nodes``
+    off_max: int  # ``per-node-heartbeat.maximum-offswitch-assignments``
+    multi: int  # ``per-node-heartbeat.multiple-assignments-enabled``
+    con_max: int  # ``per-node-heartbeat.maximum-container-assignments``; -1: no limit
+    max_priority: int  # ``yarn.cluster.max-application-priority``
+    mutations: int  # bit set of the features that a mutation test has switched off (MUT_...)
+    launch: int  # 1: a node reports containers that the AM has fetched as launched, one heartbeat later
+    manual_acquire: int  # 1: a script decides when AMs fetch their containers; 0: they fetch them at once
+    cleanup_heartbeats: int  # number of heartbeats after which a node reports a killed container as completed
+    cluster_ts: int  # start time of the ResourceManager, which is part of all IDs
+    free_app: int  # first free slot of the applications
+    free_c: int  # first free slot of the containers
+    free_r: int  # first free slot of the asks
+    free_h: int  # first free slot of ``h``
+    n_free_app: int  # number of free slots of the applications
+    n_free_c: int  # number of free slots of the containers
+    n_free_r: int  # number of free slots of the asks
+    n_free_h: int  # number of free slots of ``h``
+    serial: int  # last serial number given to a container, a reservation or an attempt
+    next_app_id: int  # number of the next application
+    node_seq: int  # number of the next node
+    req_seq: int  # number of the next ask
+    n_log: int  # number of records in ``log``
+    n_running: int  # number of live containers
+    p_app: int  # the present proposal: the application
+    p_ask: int  # the present proposal: the ask
+    p_reserve: int  # the present proposal: 1: the node is to be reserved
+    p_give: int  # the present proposal: the node whose reservation is given up; -1: none
+    h_mb: int  # headroom of the leaf that last returned LIMIT: memory (MB)
+    h_vcores: int  # headroom of the leaf that last returned LIMIT: vcores
+    alloc_mb: int  # total resources of the live containers: memory (MB)
+    alloc_vcores: int  # total resources of the live containers: vcores
+    last_c: int  # slot of the container assigned last
+    last_mb: int  # memory of the container assigned last (MB)
+    last_vcores: int  # vcores of the container assigned last
+    hooks: int  # reader of the scheduler's log: 0 (none), INTEGRALS or WORLD
+    kill_n: int  # as ``preemption``: the simulator's loop then calls ``run_kills``
+    preemption: int  # 1: the preemption policy runs periodically
+    n_held_back: int  # number of applications blocked by a limit of parallel applications
+    limited: int  # 1: some limit of parallel applications is or was configured
+    n_asked: int  # number of outstanding containers of all asks
+    least_ask_mb: int  # lower bound of the resources of all asks ever: memory (MB)
+    least_ask_vcores: int  # lower bound of the resources of all asks ever: vcores
+    interval_ms: int  # preemption: configured period
+    armed_ms: int  # preemption: period from the next round to the one after it
+    round_ms: int  # preemption: time of the next round
+    wait_ms: int  # time from marking a container to its kill, for guarantees
+    balance_wait_ms: int  # time from marking a container to its kill, for balancing queues
+    observe: int  # ``observe_only``
+    balance: int  # ``preemption-to-balance-queue-after-satisfied.enabled``
+    by_reservations: int  # ``select_based_on_reserved_containers``
+    with_reserved: int  # ``additional_res_balance_based_on_reserved_containers``
+    conservative: int  # ``conservative-drf``
+    forgotten_ms: int  # marks that are older than this time are void
+    round: int  # number of the present round of preemption
+    allowed_mb: int  # resources that this round may still preempt: memory (MB)
+    allowed_vcores: int  # resources that this round may still preempt: vcores
+    nodes_peak: int  # largest number of nodes registered at once so far
+    killed_n: int  # number of containers that preemption has killed so far
+    killed_mb_ms: int  # memory of these containers, integrated over their lifetimes (MB ms)
+    killed_vcore_ms: int  # their vcores, integrated over their lifetimes (vcore ms)
+    ignored: float  # ``max_ignored_over_capacity``
+    natural: float  # ``natural_termination_factor``
+    per_round: Float32  # ``total_preemption_per_round``
 
-#: Reservations of an application under one key (priority and allocation ID).
-H = record(
-    "app:i n:i",  # slot of the application, and number of reservations
-    "priority alloc_id",  # the key
-    "cap:i",  # number of buckets of Hadoop's table of these reservations
-    "again:i",  # number of re-reservations
-    "head:i tail:i",  # list of the reserved nodes, in the order of reservation
-    "next:i",  # next key of the application
-    "seq:i",  # number that orders the keys by their first reservation
-)
 
-#: A user in a leaf.
-U = record(
-    "q:i",  # slot of the leaf
-    "in_map:i",  # 1: the leaf knows the user
-    "on:i",  # 1: the user is active; 2: the user is not; 0: the leaf does not know the user
-    "used_mb used_vcores am_mb am_vcores",  # resources of the user's containers and reservations, and of the AMs
-    "pend act:i",  # numbers of waiting and active applications
-    "n_listed:i",  # number of applications with asks
-    "next:i prev:i",  # neighbours in the leaf's list of users
-    "hash",  # Java's hash code of the name, for the order in Hadoop's tables
-    "person:i",  # the user's first record in any leaf, in which the following four fields count over all leaves
-    # limit of parallel applications, number of runnable applications, and list of blocked applications
-    "max_apps n_run:i nr_head:i nr_tail:i",
-    "cached",  # 1 + the version at which the leaf last checked the user's limit (only if G.limited is 1)
-    # 1: the user was over the limit then; this holds for applications that have reserved at most these resources
-    "barred:i barred_mb barred_vcores",
-    "ratio:f",  # the user's fraction of the cluster
-)
+class QueueRecord(Record):
+    """A queue.
 
-#: Nodes: the fields of all schedulers, and the reservation's position in its application's list.
-N = record(
-    *N_FIELDS,
-    "res_h:i res_next:i",  # the reservation's record in ``h``, and next node in the list of that record
-)
+    Fields named ``used`` include reservations, fields named ``usage`` do not. Capacities are fractions (0 to 1) of
+    the parent (absolute capacities: of the cluster), unless they are resources (``*_mb``, ``*_vcores``).
+    """
 
-#: One level of the descent from the root to a leaf.
-F = record(
-    "q:i",  # slot of the parent queue
-    "lim_mb lim_vcores",  # limit passed to it
-    "blocked_mb blocked_vcores",  # headroom that is withheld for its children that have returned LIMIT
-    "limited",  # 1: a child has returned LIMIT
-    "aside",  # number of its children that are excluded because they got nothing
-)
+    alive: Int32  # 1: it exists
+    leaf: Int32  # 1: it is a leaf
+    parent: Int32  # slot of its parent
+    kids_off: Int32  # offset of its children in ``kids``
+    n_kids: Int32  # number of its children
+    pos: Int32  # its position among its parent's children
+    tree_off: Int32  # the tournament of its children with outstanding asks: offset in ``tree``
+    tree_cap: Int32  # that tournament's number of leaf positions
+    policy: Int32  # of a parent: 1: ``priority-utilization``; 0: ``utilization``
+    priority: int  # priority; of siblings, the larger number is served first under ``priority-utilization``
+    fair: Int32  # of a leaf: 1: the ordering policy ``fair``
+    sized: Int32  # of a leaf: 1: ``enable-size-based-weight``
+    absolute: Int32  # 1: its capacity is configured as absolute resources
+    state: Int32  # RUNNING, DRAINING or STOPPED
+    n_apps: int  # number of applications in it and below it
+    max_apps: int  # largest number of applications
+    max_user_apps: int  # largest number of applications per user
+    any_weight: Int32  # 1: some child has a weight
+    conf_mb: int  # configured absolute capacity: memory (MB)
+    conf_vcores: int  # configured absolute capacity: vcores
+    confmax_mb: int  # configured absolute maximum: memory (MB)
+    confmax_vcores: int  # configured absolute maximum: vcores
+    eff_mb: int  # effective capacity: memory (MB)
+    eff_vcores: int  # effective capacity: vcores
+    effmax_mb: int  # effective maximum: memory (MB)
+    effmax_vcores: int  # effective maximum: vcores
+    used_mb: int  # resources of its containers and reservations: memory (MB)
+    used_vcores: int  # resources of its containers and reservations: vcores
+    reserved_mb: int  # resources of its reservations: memory (MB)
+    reserved_vcores: int  # resources of its reservations: vcores
+    pending_mb: int  # outstanding resources of its applications: memory (MB)
+    pending_vcores: int  # outstanding resources of its applications: vcores
+    am_mb: int  # resources of its AMs: memory (MB)
+    am_vcores: int  # resources of its AMs: vcores
+    am_limit_mb: int  # limit of these resources: memory (MB)
+    am_limit_vcores: int  # limit of these resources: vcores
+    lim_mb: int  # the limit that its parent handed down when the cluster last changed: memory (MB)
+    lim_vcores: int  # the limit that its parent handed down when the cluster last changed: vcores
+    L_mb: int  # the limit from which the AM limit is computed: the leaf's limit at its last consideration: memory (MB)
+    L_vcores: int  # the limit from which the AM limit is computed: the leaf's limit at its last consideration: vcores
+    U_mb: int  # limit of an active user: memory (MB)
+    U_vcores: int  # limit of an active user: vcores
+    U_version: int  # the version for which this limit was computed
+    version: int  # incremented at each change that may change the user limit
+    stuck: int  # 1 + the version at which every user was found to be over the limit
+    floor_mb: int  # effective capacity, but at least the minimum allocation: memory (MB)
+    floor_vcores: int  # effective capacity, but at least the minimum allocation: vcores
+    own_max_apps: int  # its own ``maximum-applications``; below 0: none
+    act_head: Int32  # first one in the list of all active applications
+    act_tail: Int32  # last one in that list
+    n_active: Int32  # length of that list
+    ask_head: Int32  # first one in the list of active applications with asks, in the policy's order
+    ask_tail: Int32  # last one in that list
+    wait_head: Int32  # first one in the list of applications that wait for activation
+    wait_tail: Int32  # last one in that list
+    n_waiting: Int32  # length of that list
+    stale_head: Int32  # head of the list of applications whose usage has changed (ordering policy ``fair``)
+    user_head: Int32  # first one in the list of its users
+    user_tail: Int32  # last one in that list
+    n_users: Int32  # length of that list
+    users_cap: Int32  # number of buckets of Hadoop's table of its users
+    on_mb: int  # total resources of active users: memory (MB)
+    on_vcores: int  # total resources of active users: vcores
+    n_on: Int32  # number of active users
+    n_active_users: Int32  # number of users that have applications with asks
+    n_only_pending: Int32  # number of users that have waiting applications only
+    only_pending: Int32  # this number when the user limit was last computed
+    scaled: Int32  # bit set: the children's absolute capacities are scaled down in memory (1), in vcores (2)
+    n_run: Int32  # number of active applications
+    usage_mb: int  # resources of its containers: memory (MB)
+    usage_vcores: int  # resources of its containers: vcores
+    fair_mb: int  # effective capacity, for samples
+    first_child: Int32  # first child; -1: it has none
+    next_sibling: Int32  # next child of its parent
+    parallel: int  # ``max-parallel-apps``
+    n_runnable: Int32  # number of runnable applications in it and below it
+    nr_head: Int32  # of a leaf: first one in the list of applications that may not run yet
+    nr_tail: Int32  # of a leaf: last one in that list
+    n_nonrun: Int32  # of a leaf: length of that list
+    # its maximum allocation, which Hadoop's ApplicationMasterService enforces, not the scheduler: memory (MB)
+    largest_mb: int
+    # its maximum allocation, which Hadoop's ApplicationMasterService enforces, not the scheduler: vcores
+    largest_vcores: int
+    cap: Float32  # capacity
+    max: Float32  # maximum capacity
+    norm: Float32  # normalised weight
+    weight: Float32  # weight
+    abs: Float32  # absolute capacity
+    abs_max: Float32  # absolute maximum capacity
+    used_cap: Float32  # used capacity
+    abs_used: Float32  # absolute used capacity
+    mulp: Float32  # ``minimum-user-limit-percent``
+    ulf: Float32  # ``user-limit-factor``
+    am_pct: Float32  # ``maximum-am-resource-percent``
+    user_ratios: Float32  # sum of its users' fractions of the cluster
+    on_weight: Float32  # sum of the weights of its active users
+    scale_mb: Float32  # factor by which the absolute capacities of its children are scaled down in memory
+    scale_vcores: Float32  # the same factor in vcores
 
-#: Values of a queue in one round of preemption.
-P = record(
-    "disabled:i",  # 1: preemption is disabled for it
-    "nameless:i",  # 1: another queue has the same short name, or it is the root
-    "obtains:i",  # 1: containers are taken from it in this round
-    "pending_mb pending_vcores",  # outstanding resources that the user limits admit
-    "unreserved_mb unreserved_vcores",  # the same without reserved resources
-    "ideal_mb ideal_vcores",  # ideal allocation
-    "fixed_mb fixed_vcores",  # usage above the guarantee that is not preemptable
-    "loose_mb loose_vcores",  # usage above the guarantee that is preemptable
-    "excess_mb excess_vcores",  # usage above the ideal allocation, to be preempted
-    "obtain_mb obtain_vcores",  # amount to preempt in this round
-    "norm_mb:d norm_vcores:d",  # its fraction of the resources that are still to be distributed
-)
 
-#: A container that preemption has chosen, by its slot.
-M = record(
-    "serial",  # serial number of the container
-    "since",  # time when it was marked, ms; -1: it is not marked
-    "round",  # number of the round that chose it last
-    "q:i",  # its leaf, once it has completed
-    lines=False,
-)
+class AppRecord(Record):
+    """An application (its current attempt). Fields named ``used`` do not include reservations."""
+
+    alive: Int32  # 1: the slot is in use
+    ghost: Int32  # 1: the attempt has ended, but is still in the waiting or active list
+    q: Int32  # slot of its leaf
+    user: Int32  # slot of its user over all leaves (`UserRecord.person`)
+    uq: Int32  # slot of its user in this leaf
+    id: int  # number in its ID
+    priority: int  # its priority
+    attempt: int  # number of the attempt
+    serial: int  # serial number of the attempt
+    managed: Int32  # 1: it has an AM
+    am_running: Int32  # 1: the AM's container was granted
+    am_ask: int  # 1: the AM's container is requested
+    am_mb: int  # resources of the AM's container: memory (MB)
+    am_vcores: int  # resources of the AM's container: vcores
+    start_ms: int  # start time of the attempt
+    used_mb: int  # resources of its containers: memory (MB)
+    used_vcores: int  # resources of its containers: vcores
+    reserved_mb: int  # resources of its reservations: memory (MB)
+    reserved_vcores: int  # resources of its reservations: vcores
+    pending_mb: int  # resources of its outstanding asks: memory (MB)
+    pending_vcores: int  # resources of its outstanding asks: vcores
+    cu: int  # used memory when the fair ordering last read it (MB)
+    cp: int  # pending memory when the fair ordering last read it (MB)
+    n_req: Int32  # number of its asks
+    req_head: Int32  # first ask in its list
+    req_cap: Int32  # number of buckets of Hadoop's table of its asks
+    live_head: Int32  # first one in the list of its live containers
+    live_tail: Int32  # last one in that list
+    n_live: Int32  # number of its live containers
+    live_cap: Int32  # number of buckets of Hadoop's table of its live containers
+    n: int  # number of containers assigned to it so far, in all attempts
+    cid: int  # last container number that the attempt has used
+    active: Int32  # 1: it is active
+    waiting: Int32  # 1: it waits for activation
+    listed: Int32  # 1: it counts among its user's applications with asks
+    in_asks: Int32  # 1: it is in the leaf's list of applications with asks
+    stale: Int32  # 1: the fair ordering has to reposition it; 2: it was removed from the fair ordering's list
+    act_prev: Int32  # previous one in the leaf's list of active applications
+    act_next: Int32  # next one in that list
+    ask_prev: Int32  # previous one in the leaf's list of active applications with asks
+    ask_next: Int32  # next one in that list
+    wait_prev: Int32  # previous one in the list of waiting applications
+    wait_next: Int32  # next one in that list
+    stale_next: Int32  # next one in the list of ``stale`` applications
+    held_head: Int32  # first record of the list of its reservations (``h``)
+    n_reserved: Int32  # number of nodes reserved for it
+    started: Int32  # 1: the attempt has got a container
+    free_next: Int32  # next free slot
+    tag: int  # for the simulator: slot of the job
+    usage_mb: int  # resources of its containers: memory (MB)
+    usage_vcores: int  # resources of its containers: vcores
+    integral_ms: int  # time up to which ``integral`` is counted, ms
+    seen: Int32  # 1: its user's limit was computed for it
+    runnable: Int32  # 1: it was runnable at the last check
+    n_runnable: Int32  # number of its entries in the leaf's runnable list
+    held_back: Int32  # 1: it is blocked by a limit of parallel applications
+    nr_prev: Int32  # previous one in the leaf's list of blocked applications
+    nr_next: Int32  # next one in that list
+    user_prev: Int32  # previous one in the user's list of blocked applications
+    user_next: Int32  # next one in that list
+    n_asks: Int32  # number of outstanding containers of its asks
+    integral: float  # its counted resources up to ``integral_ms`` (harness.sim.longterm_kernels)
+    omega: float  # its weight among the applications of its leaf
+    kg: float  # its allocation since ``integral_ms``, in the ledger's measure
+    phi: float  # its pseudo accumulated resources (as `LongTermRecord.phi`)
+    ahead_a: float  # assumed execution of its tasks (as `LongTermRecord.ahead_a`)
+    ahead_b: float  # assumed execution of its tasks (as `LongTermRecord.ahead_b`)
+    more_mb: float  # node weighting of its memory (as `LongTermRecord.more_mb`)
+    more_vc: float  # node weighting of its vcores (as `LongTermRecord.more_vc`)
+
+
+class ReservationRecord(Record):
+    """Reservations of an application under one key (priority and allocation ID)."""
+
+    app: Int32  # slot of the application
+    n: Int32  # number of reservations
+    priority: int  # the key: the priority
+    alloc_id: int  # the key: the allocation ID
+    cap: Int32  # number of buckets of Hadoop's table of these reservations
+    again: Int32  # number of re-reservations
+    head: Int32  # first one in the list of the reserved nodes, in the order of reservation
+    tail: Int32  # last one in that list
+    next: Int32  # next key of the application
+    seq: Int32  # number that orders the keys by their first reservation
+
+
+class UserRecord(Record):
+    """A user in a leaf."""
+
+    q: Int32  # slot of the leaf
+    in_map: Int32  # 1: the leaf knows the user
+    on: Int32  # 1: the user is active; 2: the user is not; 0: the leaf does not know the user
+    used_mb: int  # resources of the user's containers and reservations: memory (MB)
+    used_vcores: int  # resources of the user's containers and reservations: vcores
+    am_mb: int  # resources of the user's AMs: memory (MB)
+    am_vcores: int  # resources of the user's AMs: vcores
+    pend: int  # number of waiting applications
+    act: Int32  # number of active applications
+    n_listed: Int32  # number of applications with asks
+    next: Int32  # next one in the leaf's list of users
+    prev: Int32  # previous one in that list
+    hash: int  # Java's hash code of the name, for the order in Hadoop's tables
+    person: Int32  # the user's first record in any leaf, in which the following four fields count over all leaves
+    max_apps: int  # limit of parallel applications
+    n_run: Int32  # number of runnable applications
+    nr_head: Int32  # first one in the list of blocked applications
+    nr_tail: Int32  # last one in that list
+    cached: int  # 1 + the version at which the leaf last checked the user's limit (only if Globals.limited is 1)
+    barred: Int32  # 1: the user was over the limit then
+    barred_mb: int  # that holds for applications that have reserved at most this memory (MB)
+    barred_vcores: int  # and at most these vcores
+    ratio: Float32  # the user's fraction of the cluster
+
+
+class NodeRecord(_NodeRecord):
+    """Nodes: the fields of all schedulers, and the reservation's position in its application's list."""
+
+    res_h: Int32  # the reservation's record in ``h``
+    res_next: Int32  # next node in the list of that record
+
+
+class LevelRecord(Record):
+    """One level of the descent from the root to a leaf."""
+
+    q: Int32  # slot of the parent queue
+    lim_mb: int  # limit passed to it: memory (MB)
+    lim_vcores: int  # limit passed to it: vcores
+    blocked_mb: int  # headroom that is withheld for its children that have returned LIMIT: memory (MB)
+    blocked_vcores: int  # headroom that is withheld for its children that have returned LIMIT: vcores
+    limited: int  # 1: a child has returned LIMIT
+    aside: int  # number of its children that are excluded because they got nothing
+
+
+class PreemptionRecord(Record):
+    """Values of a queue in one round of preemption."""
+
+    disabled: Int32  # 1: preemption is disabled for it
+    nameless: Int32  # 1: another queue has the same short name, or it is the root
+    obtains: Int32  # 1: containers are taken from it in this round
+    pending_mb: int  # outstanding resources that the user limits admit: memory (MB)
+    pending_vcores: int  # outstanding resources that the user limits admit: vcores
+    unreserved_mb: int  # the same without reserved resources: memory (MB)
+    unreserved_vcores: int  # the same without reserved resources: vcores
+    ideal_mb: int  # ideal allocation: memory (MB)
+    ideal_vcores: int  # ideal allocation: vcores
+    fixed_mb: int  # usage above the guarantee that is not preemptable: memory (MB)
+    fixed_vcores: int  # usage above the guarantee that is not preemptable: vcores
+    loose_mb: int  # usage above the guarantee that is preemptable: memory (MB)
+    loose_vcores: int  # usage above the guarantee that is preemptable: vcores
+    excess_mb: int  # usage above the ideal allocation, to be preempted: memory (MB)
+    excess_vcores: int  # usage above the ideal allocation, to be preempted: vcores
+    obtain_mb: int  # amount to preempt in this round: memory (MB)
+    obtain_vcores: int  # amount to preempt in this round: vcores
+    norm_mb: float  # its fraction of the resources that are still to be distributed: memory (MB)
+    norm_vcores: float  # its fraction of the resources that are still to be distributed: vcores
+
+
+class MarkRecord(Record, lines=False):
+    """A container that preemption has chosen, by its slot."""
+
+    serial: int  # serial number of the container
+    since: int  # time when it was marked, ms; -1: it is not marked
+    round: int  # number of the round that chose it last
+    q: Int32  # its leaf, once it has completed
 
 
 class _Fields(NamedTuple):
-    g: Annotated[np.ndarray, G, 1]  # globals: one record
-    q: Annotated[np.ndarray, Q, 1]  # queues
-    a: Annotated[np.ndarray, A, 1]  # applications
-    n: Annotated[np.ndarray, N, 1]  # nodes
-    c: Annotated[np.ndarray, C, 1]  # containers
-    r: Annotated[np.ndarray, R, 1]  # outstanding asks
-    h: Annotated[np.ndarray, H, 1]  # reservations by application and key
-    u: Annotated[np.ndarray, U, 1]  # users of leaves
-    f: Annotated[np.ndarray, F, 1]  # levels of the descent from the root to a leaf
-    log: Annotated[np.ndarray, LOG, 1]  # log records that Python has not read yet
-    order: Annotated[np.ndarray, np.int64, 1]  # queue slots, parents before their children
-    kids: Annotated[np.ndarray, np.int64, 1]  # queue slots: each parent's children, in the order that breaks ties
-    tree: Annotated[np.ndarray, np.int64, 1]  # queue slots: each parent's tournament of its children
-    leaves: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves
-    work: Annotated[np.ndarray, np.int64, 1]  # scratch
-    p: Annotated[np.ndarray, P, 1]  # values of queues for preemption, by slot
-    m: Annotated[np.ndarray, M, 1]  # containers that preemption has chosen, by slot
-    takes: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves, in the order in which they are preempted
-    pw: Annotated[np.ndarray, np.int64, 1]  # scratch of preemption (`ideal.scratch`)
-    cost: Annotated[np.ndarray, np.float64, 1]  # cost of making room for a node's reservation, in ascending order
-    x: Annotated[np.ndarray, X, 1]  # long-term values of each queue
-    xg: Annotated[np.ndarray, XG, 1]  # settings of the ledger: one record
-    win: Annotated[np.ndarray, np.float64, 2]  # (queues, parts + 1): rings of the parts of sliding windows
+    g: Column[Globals]  # globals: one record
+    q: Column[QueueRecord]  # queues
+    a: Column[AppRecord]  # applications
+    n: Column[NodeRecord]  # nodes
+    c: Column[ContainerRecord]  # containers
+    r: Column[AskRecord]  # outstanding asks
+    h: Column[ReservationRecord]  # reservations by application and key
+    u: Column[UserRecord]  # users of leaves
+    f: Column[LevelRecord]  # levels of the descent from the root to a leaf
+    log: Column[LogRecord]  # log records that Python has not read yet
+    order: Column[int]  # queue slots, parents before their children
+    kids: Column[int]  # queue slots: each parent's children, in the order that breaks ties
+    tree: Column[int]  # queue slots: each parent's tournament of its children
+    leaves: Column[int]  # queue slots of the leaves
+    work: Column[int]  # scratch
+    p: Column[PreemptionRecord]  # values of queues for preemption, by slot
+    m: Column[MarkRecord]  # containers that preemption has chosen, by slot
+    takes: Column[int]  # queue slots of the leaves, in the order in which they are preempted
+    pw: Column[int]  # scratch of preemption (`ideal.scratch`)
+    cost: Column[float]  # cost of making room for a node's reservation, in ascending order
+    x: Column[LongTermRecord]  # long-term values of each queue
+    xg: Column[LongTermGlobals]  # settings of the ledger: one record
+    win: Table[float]  # (queues, parts + 1): rings of the parts of sliding windows
 
 
-class S(Arrays, _Fields):  # type: ignore[misc]
+class State(Arrays, _Fields):  # type: ignore[misc]
     """The whole state. Full arrays are replaced by larger ones (``Scheduler.grow``)."""
 
     scheduler = "capacity"

@@ -3,12 +3,7 @@
 Follows UsersManager, AbstractCSQueue.updateUsedCapacity of Hadoop 3.4.2. All users have weight 1.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
-
-import numpy as np
 
 from harness.sim.capacity.resources import (
     compare_in,
@@ -20,17 +15,18 @@ from harness.sim.capacity.resources import (
     times,
     times_up,
 )
-from harness.sim.capacity.state import MUT_USERLIMIT, MUT_USERSUM, S
+from harness.sim.capacity.state import MUT_USERLIMIT, MUT_USERSUM, State
+from harness.sim.java import single
 from harness.sim.kernel import kernel
 from harness.sim.lists import linked
 
-_F0 = np.float32(0.0)
+_F0 = single(0.0)
 _FAR = 2**50
 _into_leaf, _out_of_leaf = linked("user_head", "user_tail", "prev", "next")
 
 
 @kernel
-def ensure_user(s: S, u: int) -> None:
+def ensure_user(s: State, u: int) -> None:
     """Add a user that the leaf does not know, as not active (UsersManager.getUserAndAddIfAbsent)."""
     x = s.u[u]
     if x.in_map == 1:
@@ -47,7 +43,7 @@ def ensure_user(s: S, u: int) -> None:
 
 
 @kernel
-def count_apps(s: S, u: int, pend: int, act: int) -> None:
+def count_apps(s: State, u: int, pend: int, act: int) -> None:
     """Change a user's numbers of pending and active applications."""
     x = s.u[u]
     q = s.q[x.q]
@@ -60,7 +56,7 @@ def count_apps(s: S, u: int, pend: int, act: int) -> None:
 
 
 @kernel
-def forget_user(s: S, u: int) -> None:
+def forget_user(s: State, u: int) -> None:
     """Forget a user after the last application of the user has ended."""
     x = s.u[u]
     q = s.q[x.q]
@@ -70,13 +66,13 @@ def forget_user(s: S, u: int) -> None:
     q.n_users -= 1
     if x.on == 1:
         q.n_on -= 1
-    q.on_weight = np.float32(q.n_on)
+    q.on_weight = single(q.n_on)
     x.in_map, x.on = 0, 0
     q.stuck = 0
 
 
 @kernel
-def use(s: S, u: int, mb: int, vcores: int) -> None:
+def use(s: State, u: int, mb: int, vcores: int) -> None:
     """Change a user's usage and, in float32, the queue's sum of the users' ratios."""
     g = s.g[0]
     ensure_user(s, u)
@@ -89,12 +85,12 @@ def use(s: S, u: int, mb: int, vcores: int) -> None:
         q.on_vcores += vcores
     q.version += 1
     now = ratio(s, x.used_mb, x.used_vcores, g.label_mb, g.label_vcores)
-    q.user_ratios = np.float32(q.user_ratios + np.float32(now - x.ratio))
+    q.user_ratios = single(q.user_ratios + single(now - x.ratio))
     x.ratio = now
 
 
 @kernel
-def sum_ratios(s: S, k: int) -> None:
+def sum_ratios(s: State, k: int) -> None:
     """Recompute the sum of the users' ratios in the order of Hadoop's hash table."""
     g, q, work = s.g[0], s.q[k], s.work
     if g.mutations & MUT_USERSUM:
@@ -113,12 +109,12 @@ def sum_ratios(s: S, k: int) -> None:
         u = x.next
     total = _F0
     for at in range(n):
-        total = np.float32(total + s.u[work[2 * at + 1]].ratio)
+        total = single(total + s.u[work[2 * at + 1]].ratio)
     q.user_ratios = total
 
 
 @kernel
-def wake(s: S, i: int) -> None:
+def wake(s: State, i: int) -> None:
     """Note that an application has asks now, so that its user may become active (UsersManager.activateApplication)."""
     x = s.a[i]
     u, q = s.u[x.uq], s.q[x.q]
@@ -131,7 +127,7 @@ def wake(s: S, i: int) -> None:
         if u.on == 2:
             u.on = 1
             q.n_on += 1
-            q.on_weight = np.float32(q.n_on)
+            q.on_weight = single(q.n_on)
             q.on_mb += u.used_mb
             q.on_vcores += u.used_vcores
     if x.listed == 0:
@@ -140,7 +136,7 @@ def wake(s: S, i: int) -> None:
 
 
 @kernel
-def sleep(s: S, i: int) -> None:
+def sleep(s: State, i: int) -> None:
     """Note that an application has no more asks, so that its user may become inactive.
 
     Follows UsersManager.deactivateApplication.
@@ -158,13 +154,13 @@ def sleep(s: S, i: int) -> None:
         if u.in_map == 1 and u.on == 1:
             u.on = 2
             q.n_on -= 1
-            q.on_weight = np.float32(q.n_on)
+            q.on_weight = single(q.n_on)
             q.on_mb -= u.used_mb
             q.on_vcores -= u.used_vcores
 
 
 @kernel
-def limit_now(s: S, k: int) -> tuple[int, int]:
+def limit_now(s: State, k: int) -> tuple[int, int]:
     """Return the limit of one active user of a leaf, MB and vcores (UsersManager.computeUserLimit)."""
     g, q = s.g[0], s.q[k]
     if g.mutations & MUT_USERLIMIT:
@@ -179,7 +175,7 @@ def limit_now(s: S, k: int) -> tuple[int, int]:
     part_mb, part_vcores = hundredth_up(s, part_mb, part_vcores)
     if compare_in(s, label_mb, label_vcores, mb, vcores, part_mb, part_vcores) < 0:
         mb, vcores = part_mb, part_vcores
-    if q.ulf == np.float32(-1.0) or (q.eff_mb == 0 and q.eff_vcores == 0):
+    if q.ulf == single(-1.0) or (q.eff_mb == 0 and q.eff_vcores == 0):
         cap_mb, cap_vcores = round_down(s, q.effmax_mb, q.effmax_vcores)
     else:
         cap_mb, cap_vcores = times(q.floor_mb, q.floor_vcores, q.ulf)
@@ -190,7 +186,7 @@ def limit_now(s: S, k: int) -> tuple[int, int]:
 
 
 @kernel
-def refresh_limit(s: S, k: int) -> None:
+def refresh_limit(s: State, k: int) -> None:
     """Update the user limit if anything about the users has changed since the last computation."""
     q = s.q[k]
     if q.U_version == q.version:
@@ -201,7 +197,7 @@ def refresh_limit(s: S, k: int) -> None:
 
 
 @kernel
-def show_headroom(s: S, i: int) -> None:
+def show_headroom(s: State, i: int) -> None:
     """Compute the user limit for an AM's headroom, as CapacityScheduler.allocate does.
 
     The time of this computation matters: it also stores the number of users that have only waiting applications, on
@@ -212,7 +208,7 @@ def show_headroom(s: S, i: int) -> None:
 
 
 @kernel
-def headroom(s: S, i: int) -> tuple[int, int, int]:
+def headroom(s: State, i: int) -> tuple[int, int, int]:
     """Return an application's headroom (MB, vcores), and whether vcores count.
 
     The user limit is the present one, as in CapacityScheduler.allocate. Follows CapacityHeadroomProvider.getHeadroom

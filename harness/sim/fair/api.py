@@ -99,7 +99,7 @@ class Scheduler(SchedulerBase):
         self.manager = QueueManager(allocations)
         self.leaf_policies = dict(leaf_policies or {})
         self.users: dict[str, int] = {}
-        g = zeros(1, st.G)
+        g = zeros(1, st.Globals.dtype)
         self._globals(g[0])
         if not sizes_from_conf:
             g[0]["min_mb"], g[0]["min_vcores"], g[0]["conf_max_mb"], g[0]["conf_max_vcores"] = 1024, 1, 8192, 4
@@ -122,8 +122,8 @@ class Scheduler(SchedulerBase):
         )
         if hadoop == "2.2":
             _decide_as_2_2(g[0])
-        made = st.S.empty(zeros, k=64, log=1024, x=1, xg=1, sizes=st.SIZES, views=st.VIEWS, win=(1, 1))
-        self.S = made._replace(g=g, n=self._node_table(st.N))
+        made = st.State.empty(zeros, k=64, log=1024, x=1, xg=1, sizes=st.SIZES, views=st.VIEWS, win=(1, 1))
+        self.S = made._replace(g=g, n=self._node_table(st.NodeRecord.dtype))
         self._extend((apps, containers, 2 * apps, 64))
         self._sync()
 
@@ -186,7 +186,7 @@ class Scheduler(SchedulerBase):
 
     def _more_kills(self, size: int) -> None:
         s, g = self.S, self.S.g[0]
-        new = zeros(size, st.K)
+        new = zeros(size, st.KillRecord.dtype)
         n = int(g["kill_n"])
         new[:n] = np.roll(s.k, -int(g["kill_head"]))[:n]
         g["kill_head"] = 0
@@ -358,7 +358,7 @@ class Scheduler(SchedulerBase):
     def _lay_out_turns(self, slots: list[int]) -> None:
         """Allocate each parent's tournament tree of its children; in flat mode, one of all leaves at the root."""
         q = self.S.q
-        seat = zeros(len(q), st.SEAT)
+        seat = zeros(len(q), st.SeatRecord.dtype)
         seat[: len(self.S.seat)] = self.S.seat
         for field, value in (("up", -1), ("at", 0), ("off", 0), ("cap", 0), ("late_at", 0)):
             seat[field] = value
@@ -396,7 +396,7 @@ class Scheduler(SchedulerBase):
 
     def _new_queue(self, slot: int, queue: Queue) -> None:
         q = self.S.q[slot : slot + 1]
-        q[:] = zeros(1, st.Q)
+        q[:] = zeros(1, st.QueueRecord.dtype)
         self.S.seat["calm"][slot : slot + 1] = 0
         for field in ("run_head", "run_tail", "nr_head", "nr_tail", "first_child", "next_sibling", "parent"):
             q[field] = -1

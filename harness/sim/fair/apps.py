@@ -4,19 +4,15 @@ Follows FairScheduler.addApplicationAttempt/removeApplicationAttempt and MaxRunn
 are in harness.sim.attempts, the choice of the next application to run in harness.sim.enforcer.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
-
-import numpy as np
 
 from harness.sim.attempts import begin_attempt, put
 from harness.sim.containers import app_hash, new_app
 from harness.sim.fair.containers import lower_bounds
 from harness.sim.fair.order import place
-from harness.sim.fair.state import NEED_ROOM, REJECTED, SOME_SHARES, S
+from harness.sim.fair.state import NEED_ROOM, REJECTED, SOME_SHARES, State
 from harness.sim.fair.turns import seat
+from harness.sim.java import single
 from harness.sim.kernel import kernel
 from harness.sim.lists import linked
 from harness.sim.waiting import can_run, no_longer_waits, wait
@@ -39,13 +35,13 @@ def name_key(app_id: int) -> int:
 
 
 @kernel
-def remaining_app_slots(s: S, k: int) -> int:
+def remaining_app_slots(s: State, k: int) -> int:
     """Return how many more applications a queue may run (maxRunningApps)."""
     return s.q[k].max_apps - s.q[k].n_run
 
 
 @kernel
-def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
+def normalize(s: State, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
     """Return the resources (MB, vcores) of an ask as the scheduler normalises them.
 
     They are raised to the minimum, rounded up to a multiple of the increment, and limited to the maximum allocation.
@@ -65,7 +61,7 @@ def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
 
 
 @kernel
-def _count_running(s: S, leaf: int, more: int) -> None:
+def _count_running(s: State, leaf: int, more: int) -> None:
     """Add `more` to the number of runnable applications of a leaf and its ancestors.
 
     Only queues with runnable applications get fair shares, so the next update recomputes shares.
@@ -83,7 +79,7 @@ def _count_running(s: S, leaf: int, more: int) -> None:
 
 
 @kernel
-def start(s: S, i: int) -> None:
+def start(s: State, i: int) -> None:
     """Make application i runnable."""
     x = s.a[i]
     x.runnable = 1
@@ -100,7 +96,7 @@ def start(s: S, i: int) -> None:
 
 
 @kernel
-def starts(s: S, i: int, now: int) -> bool:
+def starts(s: State, i: int, now: int) -> bool:
     """Make a waiting application runnable if the limits allow it; return whether it was made runnable."""
     x = s.a[i]
     if x.runnable == 1 or s.g[0].holds_apps == 1 or not can_run(s, x.q, x.user):
@@ -110,7 +106,7 @@ def starts(s: S, i: int, now: int) -> bool:
 
 
 @kernel
-def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
+def new_attempt(s: State, i: int, am_mb: int, am_vcores: int, now: int) -> None:
     """Start an attempt of an application, which waits if limits on running applications are reached."""
     g, x = s.g[0], s.a[i]
     begin_attempt(s, i, now)
@@ -118,7 +114,7 @@ def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
     x.runnable, x.heap, x.reservable = 0, -1, 0
     x.fstarve_mb, x.fstarve_vcores, x.mstarve_mb, x.mstarve_vcores = 0, 0, 0, 0
     x.last_at_fair_ms, x.next_check_ms, x.preempt_mb, x.preempt_vcores = now, 0, 0, 0
-    x.weight = np.float32(0.0) if g.size_weight == 1 else np.float32(1.0)
+    x.weight = single(0.0) if g.size_weight == 1 else single(1.0)
     if not starts(s, i, now):
         wait(s, i)
         g.demand_dirty = max(g.demand_dirty, g.holds_apps)  # the next update starts it
@@ -128,14 +124,14 @@ def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
 
 
 @kernel
-def has_none_of(s: S, leaf: int, mb: int, vcores: int) -> bool:
+def has_none_of(s: State, leaf: int, mb: int, vcores: int) -> bool:
     """Return whether a leaf's maximum is 0 for a requested resource."""
     q = s.q[leaf]
     return (q.max_mb == 0 and mb > 0) or (q.max_vcores == 0 and vcores > 0)
 
 
 @kernel
-def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int) -> int:
+def add_app(s: State, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int) -> int:
     """Add an application; return its slot, or NEED_ROOM, or REJECTED.
 
     `managed`: it has an AM, which is its first container. `am_mb` < 0: the first `ask` requests the AM's container, not
@@ -159,7 +155,7 @@ def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: in
 
 
 @kernel
-def stops_running(s: S, i: int) -> None:
+def stops_running(s: State, i: int) -> None:
     """Remove a runnable application from the lists of its queue and its user."""
     x = s.a[i]
     q = s.q[x.q]
@@ -174,7 +170,7 @@ def stops_running(s: S, i: int) -> None:
 
 
 @kernel
-def leave(s: S, i: int, now: int) -> None:
+def leave(s: State, i: int, now: int) -> None:
     """Remove an attempt that has ended from the lists of its queue and its user."""
     x = s.a[i]
     x.alive = 0

@@ -5,9 +5,6 @@ Follows FSParentQueue/FSLeafQueue.assignContainer, FSAppAttempt.assignContainer 
 return NOTHING, TAKEN (a container was assigned) or HELD (the node was reserved).
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 import numpy as np
@@ -15,7 +12,7 @@ import numpy as np
 from harness.sim.attempts import grant
 from harness.sim.containers import find_ask, log_container
 from harness.sim.fair.containers import find_preempted, reserve, unlink_preempted, unreserve
-from harness.sim.fair.keys import refresh_keys
+from harness.sim.fair.keys import refresh_app_keys, refresh_keys
 from harness.sim.fair.limits import can_run_am, fits_in_max, over_am_share, within_max
 from harness.sim.fair.order import (
     app_before,
@@ -25,18 +22,17 @@ from harness.sim.fair.order import (
     is_starved,
     place,
 )
-from harness.sim.fair.state import KEYED_FLAT, LTRF, MUT_TIES, STOCK, S
+from harness.sim.fair.state import KEYED_FLAT, LTRF, MUT_TIES, STOCK, State
 from harness.sim.fair.turns import exclude, is_up, next_turn, restore, seat, view_of
 from harness.sim.java import to_long
 from harness.sim.kernel import kernel
-from harness.sim.longterm_kernels import refresh_app_keys
 from harness.sim.state import ASSIGNED
 
 NOTHING, TAKEN, HELD = 0, 1, 2
 
 
 @kernel
-def _fulfil_preempted(s: S, i: int, ni: int, mb: int, vcores: int) -> None:
+def _fulfil_preempted(s: State, i: int, ni: int, mb: int, vcores: int) -> None:
     """Reduce the resources preempted on this node for an application by its new container.
 
     Follows FSSchedulerNode.allocateContainer.
@@ -55,7 +51,7 @@ def _fulfil_preempted(s: S, i: int, ni: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def _allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> None:
+def _allocate(s: State, i: int, r: int, ni: int, now: int, reserved: bool) -> None:
     """Allocate a container for application i's ask r on a node where it fits (FSAppAttempt.allocate)."""
     g, x, node = s.g[0], s.a[i], s.n[ni]
     mb, vcores, cid = s.r[r].mb, s.r[r].vcores, x.cid + 1
@@ -79,7 +75,7 @@ def _allocate(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> None:
 
 
 @kernel
-def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
+def serve(s: State, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
     """Serve application i's ask r on a node: assign a container if it fits, or else reserve the node if allowed.
 
     ``reserved``: the ask is served from the node's reservation.
@@ -104,21 +100,21 @@ def serve(s: S, i: int, r: int, ni: int, now: int, reserved: bool) -> int:
 
 
 @kernel
-def _usable(s: S, i: int, r: int, ni: int) -> bool:
+def _usable(s: State, i: int, r: int, ni: int) -> bool:
     """Return whether an outstanding ask fits the node's total capacity and the queues' maxima (hasContainerForNode)."""
     ask = s.r[r]
     return ask.count > 0 and _fits_whole(s, r, ni) and fits_in_max(s, s.a[i].q, ask.mb, ask.vcores)
 
 
 @kernel
-def _fits_whole(s: S, r: int, ni: int) -> bool:
+def _fits_whole(s: State, r: int, ni: int) -> bool:
     """Return whether an ask fits the total capacity of a node. Hadoop 2.2 compares memory only."""
     ask, node = s.r[r], s.n[ni]
     return ask.mb <= node.total_mb and (s.g[0].hadoop_2_2 == 1 or ask.vcores <= node.total_vcores)
 
 
 @kernel
-def serve_app(s: S, i: int, ni: int, now: int) -> int:
+def serve_app(s: State, i: int, ni: int, now: int) -> int:
     """Try to serve an application on a node: only its first ask that fits the node's capacity is tried.
 
     Follows FSAppAttempt.assignContainer.
@@ -134,8 +130,8 @@ def serve_app(s: S, i: int, ni: int, now: int) -> int:
 
 
 @kernel
-def _serve_ltrf(s: S, leaf: int, ni: int, now: int) -> int:
-    """Serve a leaf's applications by ascending A.key, then start time, then name.
+def _serve_ltrf(s: State, leaf: int, ni: int, now: int) -> int:
+    """Serve a leaf's applications by ascending AppRecord.key, then start time, then name.
 
     The heaps are not in this order, so both are scanned as lists.
     """
@@ -162,7 +158,7 @@ def _serve_ltrf(s: S, leaf: int, ni: int, now: int) -> int:
 
 
 @kernel
-def _serve_leaf(s: S, leaf: int, ni: int, now: int) -> int:
+def _serve_leaf(s: State, leaf: int, ni: int, now: int) -> int:
     """Try a leaf's applications in the policy's order until one gets a container or reserves the node.
 
     Follows FSLeafQueue.assignContainer.
@@ -197,7 +193,7 @@ def _serve_leaf(s: S, leaf: int, ni: int, now: int) -> int:
 
 
 @kernel
-def _waits(s: S, leaf: int, ni: int) -> bool:
+def _waits(s: State, leaf: int, ni: int) -> bool:
     """Return whether the node must wait for the chosen leaf, because some ask of the leaf fits the node's capacity.
 
     Follows LTYARN Algorithm 1, line 13.
@@ -217,7 +213,7 @@ def _waits(s: S, leaf: int, ni: int) -> bool:
 
 
 @kernel
-def _is_held(s: S, p: int) -> bool:
+def _is_held(s: State, p: int) -> bool:
     """Return whether an ancestor of p exceeds its maximum; the flat tournament of all leaves does not check this."""
     p = s.q[p].parent
     while p >= 0:
@@ -228,7 +224,7 @@ def _is_held(s: S, p: int) -> bool:
 
 
 @kernel
-def _turn(s: S, v: int, p: int, lifted: int, now: int) -> int:
+def _turn(s: State, v: int, p: int, lifted: int, now: int) -> int:
     """Return the child of p that is tried next in view v, or -1.
 
     The starved leaf `lifted` (-1: none) and its ancestors precede their siblings of the same tier.
@@ -243,7 +239,7 @@ def _turn(s: S, v: int, p: int, lifted: int, now: int) -> int:
 
 
 @kernel
-def serve_root(s: S, ni: int, now: int) -> int:
+def serve_root(s: State, ni: int, now: int) -> int:
     """Descend the tree from the root to assign one container or make one reservation on a node, if possible.
 
     Follows FSParentQueue.assignContainer.
@@ -282,7 +278,7 @@ def serve_root(s: S, ni: int, now: int) -> int:
 
 
 @kernel
-def _clean_preempted(s: S, ni: int) -> None:
+def _clean_preempted(s: State, ni: int) -> None:
     """Remove a node's records of resources preempted for applications that have ended or are no longer starved.
 
     Follows FSSchedulerNode.cleanupPreemptionList.
@@ -305,7 +301,7 @@ def _clean_preempted(s: S, ni: int) -> None:
 
 
 @kernel
-def _serve_preempted(s: S, ni: int, now: int) -> int:
+def _serve_preempted(s: State, ni: int, now: int) -> int:
     """Serve the applications for which containers were killed on a node; return the number of containers assigned.
 
     Follows FairScheduler.assignPreemptedContainers.
@@ -332,7 +328,7 @@ def _serve_preempted(s: S, ni: int, now: int) -> int:
 
 
 @kernel
-def _serve_reserved(s: S, ni: int, now: int) -> int:
+def _serve_reserved(s: State, ni: int, now: int) -> int:
     """Serve a node's reservation; return the number of containers assigned, or -1 if the reservation was invalid.
 
     Follows FSAppAttempt.assignReservedContainer.
@@ -355,7 +351,7 @@ def _serve_reserved(s: S, ni: int, now: int) -> int:
 
 
 @kernel
-def attempt(s: S, ni: int, now: int) -> int:
+def attempt(s: State, ni: int, now: int) -> int:
     """Assign a node's free resources; return the number of containers assigned (FairScheduler.attemptScheduling)."""
     g, node = s.g[0], s.n[ni]
     total = 0

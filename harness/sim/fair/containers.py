@@ -4,14 +4,11 @@ Follows FSAppAttempt.containerCompleted/reserve/unreserve and FSSchedulerNode of
 in harness.sim.attempts.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 from harness.sim.containers import hold, let_go, unlink_ask
 from harness.sim.fair.order import place
-from harness.sim.fair.state import S
+from harness.sim.fair.state import State
 from harness.sim.fair.turns import seat_late, seat_path
 from harness.sim.kernel import kernel
 from harness.sim.lists import chained, pool
@@ -22,7 +19,7 @@ take_preempted, _free_preempted = pool("free_p", "next", "n_free_p")
 
 
 @kernel
-def mark_dirty(s: S, i: int) -> None:
+def mark_dirty(s: State, i: int) -> None:
     """Mark an application's demand for recomputation at the next update."""
     if s.a[i].dirty == 0:
         s.a[i].dirty = s.g[0].dirty_head + 2
@@ -30,7 +27,7 @@ def mark_dirty(s: S, i: int) -> None:
 
 
 @kernel
-def mark_asks(s: S, leaf: int) -> None:
+def mark_asks(s: State, leaf: int) -> None:
     """Mark a leaf's smallest ask for recomputation at the next update."""
     if s.q[leaf].asks_dirty == 0:
         s.q[leaf].asks_dirty = s.g[0].asks_head + 2
@@ -38,14 +35,14 @@ def mark_asks(s: S, leaf: int) -> None:
 
 
 @kernel
-def used(s: S, i: int) -> None:
+def used(s: State, i: int) -> None:
     """Update the order after an application's usage has changed."""
     seat_path(s, s.a[i].q)
     mark_dirty(s, i)
 
 
 @kernel
-def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
+def change_pending(s: State, i: int, mb: int, vcores: int) -> None:
     """Change the outstanding resources of an application and its leaf."""
     x = s.a[i]
     x.pending_mb += mb
@@ -57,14 +54,14 @@ def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def drop_ask(s: S, i: int, r: int) -> None:
+def drop_ask(s: State, i: int, r: int) -> None:
     """Remove an ask from an application's list."""
     unlink_ask(s, i, r)
     mark_asks(s, s.a[i].q)
 
 
 @kernel
-def find_preempted(s: S, ni: int, i: int) -> int:
+def find_preempted(s: State, ni: int, i: int) -> int:
     """Return the record of resources preempted on a node for application i's attempt, or -1."""
     p = s.n[ni].pre_head
     while p >= 0 and (s.p[p].app != i or s.p[p].serial != s.a[i].serial):
@@ -73,27 +70,27 @@ def find_preempted(s: S, ni: int, i: int) -> int:
 
 
 @kernel
-def unlink_preempted(s: S, ni: int, p: int) -> None:
+def unlink_preempted(s: State, ni: int, p: int) -> None:
     """Remove a record from a node's list of resources preempted for an application."""
     _out_of_preempted(s.p, s.n[ni], p)
     _free_preempted(s.p, s.g[0], p)
 
 
 @kernel
-def reserve(s: S, i: int, r: int, ni: int, now: int) -> None:
+def reserve(s: State, i: int, r: int, ni: int, now: int) -> None:
     """Reserve a node for application i's ask r."""
     hold(s, i, r, ni, now)
     place(s, i)
 
 
 @kernel
-def unreserve(s: S, ni: int, now: int) -> None:
+def unreserve(s: State, ni: int, now: int) -> None:
     """Remove a node's reservation."""
     place(s, let_go(s, ni, now))
 
 
 @kernel
-def drop_reservations(s: S, i: int, now: int) -> None:
+def drop_reservations(s: State, i: int, now: int) -> None:
     """Remove all reservations of an application."""
     if s.a[i].n_reserved > 0:
         for ni in range(len(s.n)):
@@ -102,7 +99,7 @@ def drop_reservations(s: S, i: int, now: int) -> None:
 
 
 @kernel
-def freed(s: S, c: int) -> None:
+def freed(s: State, c: int) -> None:
     """Update the order after a container has completed, because its application may now be tried earlier."""
     g, x = s.g[0], s.c[c]
     if x.marked == 1:
@@ -114,7 +111,7 @@ def freed(s: S, c: int) -> None:
 
 
 @kernel
-def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
+def asked(s: State, i: int, count: int, mb: int, vcores: int) -> None:
     """Update the leaf after an application has changed the number of containers that it asks for."""
     g, x = s.g[0], s.a[i]
     if count > 0:
@@ -126,7 +123,7 @@ def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def lower_bounds(s: S, i: int, mb: int, vcores: int) -> None:
+def lower_bounds(s: State, i: int, mb: int, vcores: int) -> None:
     """Lower the bounds of the smallest asks, in application i's leaf and its ancestors, to the size of a new ask."""
     q = s.q[s.a[i].q]
     lower = False

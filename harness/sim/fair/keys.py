@@ -5,12 +5,11 @@ Sources: LTYARN Algorithms 1 and 2, section 6.2; tang-thesis eqs. (5.11)-(5.16).
 
 from __future__ import annotations
 
-from typing import Any
-
 from harness.sim.fair.limits import may_grow
+from harness.sim.fair.state import State
 from harness.sim.fair.turns import latest, pass_over, seat_counted, seat_keys, seat_late
 from harness.sim.kernel import kernel
-from harness.sim.longterm_kernels import counted_rate, measured, roll_rounds, sum_up, total_of
+from harness.sim.longterm_kernels import app_total, counted_rate, measured, roll_rounds, settle_app, sum_up, total_of
 from harness.sim.longterm_state import RULE_ACCUMULATED, RULE_ARRIVAL, RULE_HORIZON, RULE_USER
 
 #: Key of a queue that comes last.
@@ -20,8 +19,10 @@ FIRST = -1.0
 
 
 @kernel
-def refresh_keys(s: Any, now: int) -> Any:
-    """Compute Q.key of every queue before a choice, unless keys vary with time. The smallest key is served first.
+def refresh_keys(s: State, now: int) -> int:
+    """Compute every queue's key (QueueRecord.key) before a choice, unless keys vary with time.
+
+    The queue with the smallest key is served first.
 
     Returns
     -------
@@ -51,7 +52,7 @@ def refresh_keys(s: Any, now: int) -> Any:
 
 
 @kernel
-def _accumulated_keys(s: Any, now: int) -> Any:
+def _accumulated_keys(s: State, now: int) -> None:
     xg = s.xg[0]
     if xg.flat == 1:
         for i in range(s.g[0].n_leaves):
@@ -68,7 +69,7 @@ def _accumulated_keys(s: Any, now: int) -> Any:
 
 
 @kernel
-def _horizon_keys(s: Any) -> Any:
+def _horizon_keys(s: State) -> None:
     """Set keys to the allocation divided by the water-filled share.
 
     Queues with a share of 0 come after all others, ordered by allocation.
@@ -84,7 +85,7 @@ def _horizon_keys(s: Any) -> Any:
 
 
 @kernel
-def _arrival_keys(s: Any) -> Any:
+def _arrival_keys(s: State) -> None:
     """Set keys to the arrival time of the earliest application with asks below a queue."""
     for i in range(s.xg[0].n):
         s.q[i].key = LAST
@@ -105,7 +106,7 @@ def _arrival_keys(s: Any) -> Any:
 
 
 @kernel
-def _lift_starved(s: Any, now: int) -> Any:
+def _lift_starved(s: State, now: int) -> None:
     """Give the first key to the demanding leaf with the least counted / weight if it has waited for T_wait.
 
     Its ancestors get the same key. Follows LTYARN Algorithm 2.
@@ -134,7 +135,7 @@ def _lift_starved(s: Any, now: int) -> Any:
 
 
 @kernel
-def _starved(s: Any, now: int) -> Any:
+def _starved(s: State, now: int) -> int:
     """Return the leaf that `_lift_starved` would lift, or -1, if keys vary with time."""
     g = s.g[0]
     found = latest(s, now)
@@ -153,8 +154,21 @@ def _starved(s: Any, now: int) -> Any:
 
 
 @kernel
-def counted_anew(s: Any, leaf: int) -> None:
+def counted_anew(s: State, leaf: int) -> None:
     """Update a leaf's time-varying key after a change of the rate at which its resources are counted."""
     if s.g[0].moving == 1:
         x = s.x[leaf]
         seat_counted(s, leaf, x.counted + x.phi, max(x.t_ms, s.xg[0].round_start_ms), counted_rate(s, leaf))
+
+
+@kernel
+def refresh_app_keys(s: State, leaf: int, now: int) -> None:
+    """Set the keys of a leaf's applications under the policy ``ltrf``: accumulated resources divided by weight.
+
+    The application with the smallest key is served first.
+    """
+    app = s.q[leaf].run_head
+    while app >= 0:
+        settle_app(s, leaf, app, now)
+        s.a[app].key = app_total(s, app, now)
+        app = s.a[app].run_next

@@ -4,27 +4,24 @@ Follows FSQueue.fitsInMaxShare, FSLeafQueue.canRunAppAM and fetchAppsWithDemand,
 Hadoop 3.4.2. The plugin in the ResourceManager has a corresponding method (yarn-policy/, LeafView.mayGrow).
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 import numpy as np
 
-from harness.sim.fair.state import DRF, S
-from harness.sim.java import to_long
+from harness.sim.fair.state import DRF, State
+from harness.sim.java import single, to_long
 from harness.sim.kernel import kernel
 
 
 @kernel
-def within_max(s: S, p: int) -> bool:
+def within_max(s: State, p: int) -> bool:
     """Return whether a queue does not exceed its maximum."""
     q = s.q[p]
     return q.usage_mb <= q.max_mb and q.usage_vcores <= q.max_vcores
 
 
 @kernel
-def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
+def fits_in_max(s: State, leaf: int, mb: int, vcores: int) -> bool:
     """Return whether the leaf and its ancestors stay within their maxima with a further container (MB, vcores).
 
     Follows FSQueue.fitsInMaxShare. Hadoop 2.2 only checks that they do not exceed their maxima before it
@@ -42,10 +39,10 @@ def fits_in_max(s: S, leaf: int, mb: int, vcores: int) -> bool:
 
 
 @kernel
-def can_run_am(s: S, leaf: int, mb: int, vcores: int) -> bool:
+def can_run_am(s: State, leaf: int, mb: int, vcores: int) -> bool:
     """Return whether one more AM (MB, vcores) keeps the queue within its maxAMShare (FSLeafQueue.canRunAppAM)."""
     q = s.q[leaf]
-    if abs(q.max_am_share - np.float32(-1.0)) < 0.0001:
+    if abs(q.max_am_share - single(-1.0)) < 0.0001:
         return True
     limit_mb, limit_vcores = q.fair_mb, q.fair_vcores
     if limit_mb == 0:
@@ -59,7 +56,7 @@ def can_run_am(s: S, leaf: int, mb: int, vcores: int) -> bool:
 
 
 @kernel
-def over_am_share(s: S, i: int) -> bool:
+def over_am_share(s: State, i: int) -> bool:
     """Return whether the AM share does not admit an application's AM, which is its first ask.
 
     Also True if that ask is for 0 containers. Follows FSAppAttempt.isOverAMShareLimit.
@@ -72,10 +69,10 @@ def over_am_share(s: S, i: int) -> bool:
 
 
 @kernel
-def _am_held(s: S, leaf: int) -> bool:
+def _am_held(s: State, leaf: int) -> bool:
     """Return whether all of the leaf's applications wait for an AM, and the AM share surely admits none of them."""
     q = s.q[leaf]
-    if q.heap0_n > 0 or abs(q.max_am_share - np.float32(-1.0)) < 0.0001:
+    if q.heap0_n > 0 or abs(q.max_am_share - single(-1.0)) < 0.0001:
         return False
     share = np.float64(q.max_am_share)
     return (q.fair_mb != 0 and q.am_min_mb > to_long(np.ceil(q.fair_mb * share)) - q.am_mb) or (
@@ -84,7 +81,7 @@ def _am_held(s: S, leaf: int) -> bool:
 
 
 @kernel
-def is_open(s: S, k: int) -> bool:
+def is_open(s: State, k: int) -> bool:
     """Return whether limits allow some ask below a queue to be served."""
     q = s.q[k]
     more_mb, more_vcores = q.ask_min_mb, q.ask_min_vcores
@@ -99,7 +96,7 @@ def is_open(s: S, k: int) -> bool:
 
 
 @kernel
-def may_grow(s: S, leaf: int) -> bool:
+def may_grow(s: State, leaf: int) -> bool:
     """Return whether a leaf would get a container now if some node had room for its asks.
 
     False if each of its applications with asks is blocked by a limit of running applications or of AMs, has asked only
@@ -121,7 +118,7 @@ def may_grow(s: S, leaf: int) -> bool:
 
 
 @kernel
-def headroom(s: S, i: int) -> tuple[int, int, int]:
+def headroom(s: State, i: int) -> tuple[int, int, int]:
     """Return an application's headroom (MB, vcores), and 1 because the Fair Scheduler counts vcores.
 
     Follows FSAppAttempt.getHeadroom, the policies' getHeadroom, and getSchedulingResourceTypes.

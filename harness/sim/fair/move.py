@@ -4,9 +4,6 @@ Follows FairScheduler.moveApplication, verifyMoveDoesNotViolateConstraints and e
 the AM of a running application leaves the old leaf's AM usage and is not added to the new leaf's.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 from harness.sim.attempts import change_usage
@@ -14,14 +11,14 @@ from harness.sim.enforcer import update_runnability_on_app_removal
 from harness.sim.fair.apps import start, stops_running
 from harness.sim.fair.containers import change_pending, lower_bounds, mark_asks
 from harness.sim.fair.order import place
-from harness.sim.fair.state import IGNORED, NEED_ROOM, REJECTED, S
+from harness.sim.fair.state import IGNORED, NEED_ROOM, REJECTED, State
 from harness.sim.kernel import kernel
 from harness.sim.longterm_kernels import settle
 from harness.sim.waiting import can_run, no_longer_waits, wait
 
 
 @kernel
-def _violates(s: S, i: int, target: int) -> bool:
+def _violates(s: State, i: int, target: int) -> bool:
     """Return whether the move of a runnable application would exceed a limit of `target` or its ancestors.
 
     Only queues below the lowest common ancestor of both leaves are checked.
@@ -44,7 +41,7 @@ def _violates(s: S, i: int, target: int) -> bool:
 
 
 @kernel
-def move_app(s: S, i: int, target: int, now: int) -> int:
+def move_app(s: State, i: int, target: int, now: int) -> int:
     """Move application i to the leaf `target`; return 0, IGNORED, NEED_ROOM, or REJECTED (a limit forbids it)."""
     x = s.a[i]
     if x.alive == 0:

@@ -3,9 +3,6 @@
 harness.sim.nodes handles the nodes' reports.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 import numpy as np
@@ -13,16 +10,16 @@ import numpy as np
 from harness.sim.fair.containers import mark_asks, unlink_preempted
 from harness.sim.fair.order import place_all
 from harness.sim.fair.shares import steady_shares
-from harness.sim.fair.state import ALL_SHARES, S
+from harness.sim.fair.state import ALL_SHARES, State
 from harness.sim.fair.turns import invalidate, seat_all, view_of
-from harness.sim.java import to_long
+from harness.sim.java import single, to_long
 from harness.sim.kernel import kernel
 
 _INT_MAX = 2**31 - 1
 
 
 @kernel
-def resolve_limits(s: S) -> None:
+def resolve_limits(s: State) -> None:
     """Resolve maximum shares, including percentages of the cluster; never below the minimum (FSQueue.getMaxShare)."""
     g = s.g[0]
     for k in range(g.n_queues):
@@ -35,11 +32,11 @@ def resolve_limits(s: S) -> None:
 
 
 @kernel
-def cluster_changed(s: S) -> None:
+def cluster_changed(s: State) -> None:
     """Update limits, steady shares and all positions after a change of the nodes or the queues."""
     g = s.g[0]
     resolve_limits(s)
-    allowed = np.int64(np.ceil(np.float32(g.n_nodes) * g.reservable_ratio))
+    allowed = int(np.ceil(single(g.n_nodes) * g.reservable_ratio))
     g.reservations_allowed = max(allowed, 0)
     steady_shares(s)
     g.shares_dirty, g.demand_dirty = ALL_SHARES, 1
@@ -53,7 +50,7 @@ def cluster_changed(s: S) -> None:
 
 
 @kernel
-def joined(s: S, ni: int) -> None:
+def joined(s: State, ni: int) -> None:
     """Initialise the Fair Scheduler's fields of a node that has joined: nothing is preempted on it."""
     g, node = s.g[0], s.n[ni]
     node.pre_head, node.pre_mb, node.pre_vcores = -1, 0, 0
@@ -61,14 +58,14 @@ def joined(s: S, ni: int) -> None:
 
 
 @kernel
-def leaves(s: S, ni: int) -> None:
+def leaves(s: State, ni: int) -> None:
     """Drop the records of resources preempted for applications on a node that is about to be lost."""
     while s.n[ni].pre_head >= 0:
         unlink_preempted(s, ni, s.n[ni].pre_head)
 
 
 @kernel
-def changed(s: S, now: int) -> None:
+def changed(s: State, now: int) -> None:
     """Update the queues after a node has joined, left or changed. Instantaneous shares change at the next update."""
     g, root = s.g[0], s.q[0]
     root.steady_mb, root.steady_vcores = g.cluster_mb, g.cluster_vcores
@@ -77,13 +74,13 @@ def changed(s: S, now: int) -> None:
 
 
 @kernel
-def most_rounds(s: S, ni: int) -> int:
+def most_rounds(s: State, ni: int) -> int:
     """Return an upper bound of the containers that one heartbeat may assign, regardless of asks and free resources."""
     return _INT_MAX if s.g[0].assign_multiple == 1 or s.n[ni].pre_head >= 0 else 1
 
 
 @kernel
-def overcommitted(s: S, mb: int, vcores: int) -> bool:
+def overcommitted(s: State, mb: int, vcores: int) -> bool:
     """Return whether a node with these free resources (MB, vcores; negative if overcommitted) is overcommitted.
 
     The Fair Scheduler uses the DefaultResourceCalculator here, which compares memory only, whatever the queues'
@@ -93,7 +90,7 @@ def overcommitted(s: S, mb: int, vcores: int) -> bool:
 
 
 @kernel
-def can_skip(s: S, ni: int) -> bool:
+def can_skip(s: State, ni: int) -> bool:
     """Return whether a heartbeat of this node would change nothing now, so that it can be skipped."""
     node = s.n[ni]
     if node.n_launch > 0 or node.n_done > 0 or node.res_app >= 0 or node.pre_head >= 0:

@@ -9,21 +9,19 @@ Applications without an outstanding ask are not in the heaps. Hadoop may try the
 they get nothing.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 import numpy as np
 
+from harness.sim.arrays import Column
 from harness.sim.calculator import dominant_compare, top_share
-from harness.sim.fair.state import DRF, FAIR, MUT_STALE, MUT_TIES, S
+from harness.sim.fair.state import DRF, FAIR, MUT_STALE, MUT_TIES, AppRecord, State
 from harness.sim.fair.turns import invalidate, seat
 from harness.sim.kernel import kernel
 
 
 @kernel
-def app_before(a: np.ndarray, i: int, j: int, ties: bool) -> bool:
+def app_before(a: Column[AppRecord], i: int, j: int, ties: bool) -> bool:
     """Return whether application i is tried before j of the same leaf (by keys, then start time, then name)."""
     x, y = a[i], a[j]
     if x.k0 != y.k0:
@@ -38,7 +36,7 @@ def app_before(a: np.ndarray, i: int, j: int, ties: bool) -> bool:
 
 
 @kernel
-def _up(a: np.ndarray, heap: np.ndarray, off: int, pos: int, ties: bool) -> int:
+def _up(a: Column[AppRecord], heap: Column[int], off: int, pos: int, ties: bool) -> int:
     i = heap[off + pos]
     while pos > 0:
         above = (pos - 1) >> 1
@@ -54,7 +52,7 @@ def _up(a: np.ndarray, heap: np.ndarray, off: int, pos: int, ties: bool) -> int:
 
 
 @kernel
-def _second_first(a: np.ndarray, i: int, j: int, ties: bool) -> int:
+def _second_first(a: Column[AppRecord], i: int, j: int, ties: bool) -> int:
     """Return whether application j is tried before i, as 0 or 1; without branches, which a processor cannot predict."""
     x, y = a[i], a[j]
     same0, same1, same2 = x.k0 == y.k0, x.k1 == y.k1, (x.start_ms == y.start_ms) & ties
@@ -65,7 +63,7 @@ def _second_first(a: np.ndarray, i: int, j: int, ties: bool) -> int:
 
 
 @kernel
-def _down(a: np.ndarray, heap: np.ndarray, off: int, n: int, pos: int, ties: bool) -> None:
+def _down(a: Column[AppRecord], heap: Column[int], off: int, n: int, pos: int, ties: bool) -> None:
     i = heap[off + pos]
     while True:
         below = 2 * pos + 1
@@ -84,7 +82,7 @@ def _down(a: np.ndarray, heap: np.ndarray, off: int, n: int, pos: int, ties: boo
 
 
 @kernel
-def heap_insert(s: S, i: int, which: int) -> None:
+def heap_insert(s: State, i: int, which: int) -> None:
     """Insert application i into one of its leaf's heaps (0 ready, 1 waiting for its AM); it must be in neither."""
     ties = s.g[0].mutations & MUT_TIES == 0
     q = s.q[s.a[i].q]
@@ -100,7 +98,7 @@ def heap_insert(s: S, i: int, which: int) -> None:
 
 
 @kernel
-def heap_remove(s: S, i: int) -> None:
+def heap_remove(s: State, i: int) -> None:
     """Remove application i from its heap."""
     ties = s.g[0].mutations & MUT_TIES == 0
     x = s.a[i]
@@ -120,7 +118,7 @@ def heap_remove(s: S, i: int) -> None:
 
 
 @kernel
-def _set_keys(s: S, i: int) -> int:
+def _set_keys(s: State, i: int) -> int:
     """Set the key of an application; return -1 if it decreased, 1 if it increased, 0 if it is unchanged."""
     g, x = s.g[0], s.a[i]
     q = s.q[x.q]
@@ -146,7 +144,7 @@ def _set_keys(s: S, i: int) -> int:
 
 
 @kernel
-def _set_reservable(s: S, i: int, present: bool) -> None:
+def _set_reservable(s: State, i: int, present: bool) -> None:
     """Update whether application i may reserve a node, and the counts of such applications.
 
     Without such applications, heartbeats of full nodes can be skipped.
@@ -169,7 +167,7 @@ def _set_reservable(s: S, i: int, present: bool) -> None:
 
 
 @kernel
-def place(s: S, i: int) -> None:
+def place(s: State, i: int) -> None:
     """Update application i's position in its leaf's heaps after any change of the application."""
     ties = s.g[0].mutations & MUT_TIES == 0
     x = s.a[i]
@@ -218,7 +216,7 @@ def place(s: S, i: int) -> None:
 
 
 @kernel
-def place_all(s: S, leaf: int) -> None:
+def place_all(s: State, leaf: int) -> None:
     """Call `place` for every runnable application of a leaf, after a change of a share, the cluster or the policy."""
     i = s.q[leaf].run_head
     while i >= 0:
@@ -233,7 +231,7 @@ def _sign(x: float) -> int:
 
 
 @kernel
-def compare(s: S, policy: int, mb: int, vcores: int, other_mb: int, other_vcores: int, single: bool) -> int:
+def compare(s: State, policy: int, mb: int, vcores: int, other_mb: int, other_vcores: int, single: bool) -> int:
     """Compare two resources (MB, vcores) by a queue's policy; return a number below, equal to or above 0.
 
     The policies compare memory, except for drf, which compares dominant shares and then the other shares (`single`:
@@ -249,7 +247,7 @@ def compare(s: S, policy: int, mb: int, vcores: int, other_mb: int, other_vcores
 
 
 @kernel
-def is_starved(s: S, i: int) -> bool:
+def is_starved(s: State, i: int) -> bool:
     """Return whether an application is below its fair share of the last update, or starved for the minimum share.
 
     Follows FSAppAttempt.isStarved.

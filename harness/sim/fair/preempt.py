@@ -5,9 +5,6 @@ parallel to the update; here `preempt_pass` runs right after it, with the applic
 PriorityBlockingQueue gives them out.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 import numpy as np
@@ -18,7 +15,8 @@ from harness.sim.containers import by_hash, free_if_gone, log_container
 from harness.sim.fair.containers import take_preempted
 from harness.sim.fair.order import compare
 from harness.sim.fair.starvation import poll
-from harness.sim.fair.state import NEED_ROOM, PREEMPTED, S
+from harness.sim.fair.state import NEED_ROOM, PREEMPTED, State
+from harness.sim.java import single
 from harness.sim.kernel import kernel
 from harness.sim.state import VICTIM
 
@@ -29,7 +27,7 @@ _ROOM = 5
 
 
 @kernel
-def _app_of(s: S, c: int) -> int:
+def _app_of(s: State, c: int) -> int:
     """Return the application of a container, if the scheduler still has its attempt, or -1."""
     x = s.c[c]
     a = s.a[x.app]
@@ -37,7 +35,7 @@ def _app_of(s: S, c: int) -> int:
 
 
 @kernel
-def _can_take(s: S, c: int, i: int, considered_mb: int, considered_vcores: int) -> bool:
+def _can_take(s: State, c: int, i: int, considered_mb: int, considered_vcores: int) -> bool:
     """Return whether application i may lose container c (FSAppAttempt.canContainerBePreempted).
 
     It must still hold its fair share without this container, its containers that are marked or wait for their kill, and
@@ -53,7 +51,7 @@ def _can_take(s: S, c: int, i: int, considered_mb: int, considered_vcores: int) 
 
 
 @kernel
-def _free_on(s: S, ni: int) -> tuple[int, int]:
+def _free_on(s: State, ni: int) -> tuple[int, int]:
     """Return a node's free resources (MB, vcores), without those preempted for an application and those reserved."""
     node = s.n[ni]
     mb, vcores = node.avail_mb - node.pre_mb, node.avail_vcores - node.pre_vcores
@@ -64,7 +62,7 @@ def _free_on(s: S, ni: int) -> tuple[int, int]:
 
 
 @kernel
-def _victims_on(s: S, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> tuple[int, int]:
+def _victims_on(s: State, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> tuple[int, int]:
     """Write to ``work[at:]`` containers of a node that must end so that (mb, vcores) fit there.
 
     Returns their number and the number of AMs among them; (-1, 0) if no such containers exist, or if ``most_ams`` or
@@ -113,7 +111,7 @@ def _victims_on(s: S, ni: int, mb: int, vcores: int, most_ams: int, at: int) -> 
 
 
 @kernel
-def _by_app(s: S, at: int, n: int) -> None:
+def _by_app(s: State, at: int, n: int) -> None:
     """Sort the victims in work[at:] in the order of HashMap<ApplicationId, List>.values()."""
     w = s.work
     out = at + n
@@ -149,13 +147,13 @@ def _by_app(s: S, at: int, n: int) -> None:
 
 
 @kernel
-def _bucket(s: S, ni: int, cap: int) -> int:
+def _bucket(s: State, ni: int, cap: int) -> int:
     h = s.n[ni].hash
     return (h ^ (h >> 16)) & (cap - 1) if s.g[0].mutations & (1 << 16) == 0 else 0
 
 
 @kernel
-def _node_order(s: S, at: int) -> int:
+def _node_order(s: State, at: int) -> int:
     """Write live nodes to work[at:] in the order of ClusterNodeTracker's HashMap<NodeId, N>; return their number."""
     w = s.work
     cap = 16
@@ -190,7 +188,7 @@ def _node_order(s: S, at: int) -> int:
 
 
 @kernel
-def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
+def _preempted_here(s: State, ni: int, i: int, mb: int, vcores: int) -> None:
     """Record resources that kills will free on a node for application i.
 
     Follows FSSchedulerNode.addContainersForPreemption.
@@ -215,7 +213,7 @@ def _preempted_here(s: S, ni: int, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def _gives(s: S, i: int, given: int) -> bool:
+def _gives(s: State, i: int, given: int) -> bool:
     """Return whether application i may lose a container of the smallest size that ever existed.
 
     The result is cached in work[given:] (-1: unknown). Each container marked in a pass reduces what the application may
@@ -229,7 +227,7 @@ def _gives(s: S, i: int, given: int) -> bool:
 
 
 @kernel
-def _look_at_room(s: S, ni: int, room: int, given: int) -> None:
+def _look_at_room(s: State, ni: int, room: int, given: int) -> None:
     """Compute an upper bound of a node's free resources if all preemptable containers were taken.
 
     Each container is judged alone. Written to work[room:], for each node: MiB, vcores, number of pending kills at that
@@ -253,7 +251,7 @@ def _look_at_room(s: S, ni: int, room: int, given: int) -> None:
 
 
 @kernel
-def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: int, at: int, now: int) -> int:
+def _one_container(s: State, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: int, at: int, now: int) -> int:
     """Mark and log victims for one container of application i; return their number. They are killed later."""
     g, w = s.g[0], s.work
     best, best_n, most_ams = -1, 0, 2**31 - 1
@@ -319,7 +317,7 @@ def _one_container(s: S, i: int, mb: int, vcores: int, nodes_at: int, n_nodes: i
 
 
 @kernel
-def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
+def _for_app(s: State, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
     """Choose victims for one starved application, as FSPreemptionThread does.
 
     ``work[nodes_at:]`` contains the nodes. Behind them are, in this order: upper bounds of the nodes' free resources
@@ -356,9 +354,9 @@ def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
         if left_mb == 0 and left_vcores == 0:
             continue
         if e.mb == 0:
-            fit = np.int64(0) if left_mb == 0 else np.int64(2**31 - 1)
+            fit = 0 if left_mb == 0 else 2**31 - 1
         else:
-            fit = np.int64(np.floor(np.float32(left_mb) / np.float32(e.mb)))
+            fit = int(np.floor(single(left_mb) / single(e.mb)))
         if fit == 0:
             continue
         fit = min(fit, e.count)
@@ -373,7 +371,7 @@ def _for_app(s: S, i: int, now: int, nodes_at: int, n_nodes: int) -> None:
 
 
 @kernel
-def preempt_pass(s: S, now: int) -> int:
+def preempt_pass(s: State, now: int) -> int:
     """Choose victims for all starved applications that `update` has queued, and log them (VICTIM).
 
     `run_kills` kills them when they are due. Returns 0, or NEED_ROOM if an array is too small; then nothing is changed.
@@ -404,14 +402,14 @@ def preempt_pass(s: S, now: int) -> int:
 
 
 @kernel
-def next_kill_ms(s: S) -> int:
+def next_kill_ms(s: State) -> int:
     """Return the time at which the next chosen container is killed, ms; the largest long if none is chosen."""
     g = s.g[0]
     return s.k[g.kill_head].t if g.kill_n > 0 else _LONG_MAX
 
 
 @kernel
-def run_kills(s: S, now: int) -> int:
+def run_kills(s: State, now: int) -> int:
     """Kill all chosen containers that are due at `now`; return how many were still live, or NEED_ROOM."""
     g = s.g[0]
     killed = 0

@@ -11,7 +11,7 @@ from harness.sim.fair.entry import look_at, run_at
 from harness.sim.fair.file import FairFile
 from harness.sim.fair.ops import OPS
 from harness.sim.fair.served import ServedFairScheduler
-from harness.sim.fair.state import LTRF, S
+from harness.sim.fair.state import LTRF, State
 from harness.sim.fair.stuck import why_stuck
 from harness.sim.interfaces import CompiledKernel, SchedulerRequest, SimulatedScheduler, SteeredSimulation
 
@@ -40,7 +40,7 @@ def put_in_force(simulation: SteeredSimulation, plan: Attributes, before: Attrib
 FAIR = SimulatedScheduler(
     name="fair",
     title="Fair Scheduler",
-    state=S,
+    state=State,
     ops=OPS,
     run_at=run_at,
     look_at=look_at,

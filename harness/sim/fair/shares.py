@@ -4,27 +4,25 @@ Follows ComputeFairShares, FSQueue/FSLeafQueue/FSParentQueue.update* and FifoPol
 everything twice a second. Here values that cannot have changed are not recomputed; the results are the same.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from harness.sim.arrays import at_address
+from harness.sim.arrays import Column, at_address
 from harness.sim.containers import free_app
 from harness.sim.enforcer import let_all_run
 from harness.sim.fair.order import place, place_all
 from harness.sim.fair.starvation import find_starved
-from harness.sim.fair.state import ALL_SHARES, DRF, FIFO, SOME_SHARES, S
+from harness.sim.fair.state import ALL_SHARES, DRF, FIFO, SOME_SHARES, QueueRecord, State
 from harness.sim.fair.turns import invalidate, seat, seat_all
-from harness.sim.java import to_long
+from harness.sim.java import single, to_long
 from harness.sim.kernel import kernel
 
 _LONG_MAX = 2**63 - 1
 _ITERATIONS = 25
 
-_STATE = at_address(S)
+_STATE = at_address(State)
 
 
 @kernel
@@ -44,7 +42,7 @@ def _add(x: int, y: int) -> int:
 
 
 @kernel
-def _fixed(q: np.ndarray, i: int, vcores: bool, steady: bool) -> int:
+def _fixed(q: Column[QueueRecord], i: int, vcores: bool, steady: bool) -> int:
     """Return the fixed share of a queue that takes no part in the division, or -1 if it takes part."""
     x = q[i]
     low, high = (x.min_vcores, x.max_vcores) if vcores else (x.min_mb, x.max_mb)
@@ -58,7 +56,7 @@ def _fixed(q: np.ndarray, i: int, vcores: bool, steady: bool) -> int:
 
 
 @kernel
-def _used(q: np.ndarray, first: int, ratio: float, vcores: bool, steady: bool) -> int:
+def _used(q: Column[QueueRecord], first: int, ratio: float, vcores: bool, steady: bool) -> int:
     taken = 0
     i = first
     while i >= 0:
@@ -73,7 +71,7 @@ def _used(q: np.ndarray, first: int, ratio: float, vcores: bool, steady: bool) -
 
 
 @kernel
-def _set_share(q: np.ndarray, i: int, vcores: bool, steady: bool, share: int) -> None:
+def _set_share(q: Column[QueueRecord], i: int, vcores: bool, steady: bool, share: int) -> None:
     if steady:
         if vcores:
             q[i].steady_vcores = share
@@ -86,7 +84,7 @@ def _set_share(q: np.ndarray, i: int, vcores: bool, steady: bool, share: int) ->
 
 
 @kernel
-def queue_shares(q: np.ndarray, parent: int, vcores: bool, steady: bool) -> None:
+def queue_shares(q: Column[QueueRecord], parent: int, vcores: bool, steady: bool) -> None:
     """Divide a parent's fair share of one resource among its children.
 
     ``vcores``: divide vcores instead of memory. ``steady``: divide the steady share instead of the instantaneous one.
@@ -135,7 +133,7 @@ def queue_shares(q: np.ndarray, parent: int, vcores: bool, steady: bool) -> None
 
 
 @kernel
-def steady_shares(s: S) -> None:
+def steady_shares(s: State) -> None:
     """Recompute the steady shares of all queues below the root (FSParentQueue.recomputeSteadyShares).
 
     The caller that changes nodes sets the root's own steady share.
@@ -149,14 +147,14 @@ def steady_shares(s: S) -> None:
 
 
 @kernel
-def reweigh(state: int, weights: np.ndarray) -> int:
+def reweigh(state: int, weights: NDArray[np.float64]) -> int:
     """Apply a reload that changes only weights.
 
     ``state``: address of the state. ``weights``: rows of (queue slot, weight).
     """
     s = _STATE(state)
     for k in range(len(weights)):
-        s.q[np.int64(weights[k, 0])].weight = np.float32(weights[k, 1])
+        s.q[np.int64(weights[k, 0])].weight = single(weights[k, 1])
     s.g[0].shares_dirty = ALL_SHARES
     steady_shares(s)
     seat_all(s)
@@ -164,7 +162,7 @@ def reweigh(state: int, weights: np.ndarray) -> int:
 
 
 @kernel
-def _used_by_apps(s: S, leaf: int, ratio: float) -> int:
+def _used_by_apps(s: State, leaf: int, ratio: float) -> int:
     g, q = s.g[0], s.q[leaf]
     if g.size_weight == 0:
         one = share_at(1.0, ratio, 0, _LONG_MAX)
@@ -182,7 +180,7 @@ def _used_by_apps(s: S, leaf: int, ratio: float) -> int:
 
 
 @kernel
-def _app_ratio(s: S, leaf: int, total: int) -> float:
+def _app_ratio(s: State, leaf: int, total: int) -> float:
     top = 1.0
     while _used_by_apps(s, leaf, top) < total and top < 1e300:
         top *= 2.0
@@ -201,7 +199,7 @@ def _app_ratio(s: S, leaf: int, total: int) -> float:
 
 
 @kernel
-def _app_shares(s: S, leaf: int) -> None:
+def _app_shares(s: State, leaf: int) -> None:
     """Divide a leaf's fair share among its runnable applications (FSLeafQueue.updateInternal)."""
     q = s.q[leaf]
     if q.n_run == 0:
@@ -237,7 +235,7 @@ def _app_shares(s: S, leaf: int) -> None:
 
 
 @kernel
-def refresh_demand(s: S, i: int) -> None:
+def refresh_demand(s: State, i: int) -> None:
     """Set an application's demand to its usage plus its outstanding asks (FSAppAttempt.updateDemand)."""
     x = s.a[i]
     q = s.q[x.q]
@@ -246,15 +244,15 @@ def refresh_demand(s: S, i: int) -> None:
     q.sum_vcores += vcores - x.demand_vcores
     x.demand_mb, x.demand_vcores = mb, vcores
     if s.g[0].size_weight == 1:
-        x.weight = np.float32(np.log1p(np.float64(mb)) / np.log(2.0))
+        x.weight = single(np.log1p(np.float64(mb)) / np.log(2.0))
         q.members_dirty = 1
         s.g[0].shares_dirty = max(s.g[0].shares_dirty, SOME_SHARES)
     else:
-        x.weight = np.float32(1.0)
+        x.weight = single(1.0)
 
 
 @kernel
-def _set_demand(s: S, p: int) -> bool:
+def _set_demand(s: State, p: int) -> bool:
     """Set a queue's demand to the sum below it, limited by its maximum share; return whether it has changed."""
     q = s.q[p]
     mb, vcores = min(q.sum_mb, q.max_mb), min(q.sum_vcores, q.max_vcores)
@@ -268,7 +266,7 @@ def _set_demand(s: S, p: int) -> bool:
 
 
 @kernel
-def _demand_up(s: S, leaf: int) -> None:
+def _demand_up(s: State, leaf: int) -> None:
     """Update the demands of a leaf and its ancestors after a change of an application's demand."""
     p = leaf
     while p >= 0:
@@ -284,7 +282,7 @@ def _demand_up(s: S, leaf: int) -> None:
 
 
 @kernel
-def _demands(s: S) -> None:
+def _demands(s: State) -> None:
     g = s.g[0]
     i = g.dirty_head
     g.dirty_head = -1
@@ -316,7 +314,7 @@ def _demands(s: S) -> None:
 
 
 @kernel
-def _ask_bounds(s: S, leaf: int) -> None:
+def _ask_bounds(s: State, leaf: int) -> None:
     """Recompute the smallest outstanding ask of a leaf, of all applications and of waiting AMs.
 
     Between updates these values are lower bounds.
@@ -338,7 +336,7 @@ def _ask_bounds(s: S, leaf: int) -> None:
 
 
 @kernel
-def _bounds_above(s: S, leaf: int) -> None:
+def _bounds_above(s: State, leaf: int) -> None:
     """Recompute the smallest asks below each ancestor of a leaf, after those of the leaf."""
     p = s.q[leaf].parent
     while p >= 0:
@@ -356,7 +354,7 @@ def _bounds_above(s: S, leaf: int) -> None:
 
 
 @kernel
-def _forget_turned(s: S, p: int) -> None:
+def _forget_turned(s: State, p: int) -> None:
     """Reset the ``turned`` flags of a queue's children, whose shares are recomputed now."""
     s.q[p].n_turned = 0
     c = s.q[p].first_child
@@ -366,7 +364,7 @@ def _forget_turned(s: S, p: int) -> None:
 
 
 @kernel
-def update(s: S, now: int) -> int:
+def update(s: State, now: int) -> int:
     """Recompute demands and shares, and queue starved applications for `preempt.preempt_pass`.
 
     Follows FairScheduler.update.
@@ -413,7 +411,7 @@ def update(s: S, now: int) -> int:
 
 
 @kernel
-def is_settled(s: S) -> bool:
+def is_settled(s: State) -> bool:
     """Return whether `update` would change nothing, now or later, as long as nothing else happens."""
     g = s.g[0]
     clean = g.dirty_head < 0 and g.demand_dirty == 0 and g.shares_dirty == 0 and g.asks_head < 0

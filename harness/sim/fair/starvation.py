@@ -3,17 +3,14 @@
 Follows FSLeafQueue.updateStarvedApps, FSAppAttempt.fairShareStarvation and FSStarvedApps of Hadoop 3.4.2.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 import numpy as np
 
 from harness.sim.fair.order import app_before, compare, place
-from harness.sim.fair.state import MUT_TIES, S
+from harness.sim.fair.state import MUT_TIES, State
 from harness.sim.fair.turns import invalidate
-from harness.sim.java import to_long
+from harness.sim.java import single, to_long
 from harness.sim.kernel import kernel
 
 _NEVER = 1 << 62
@@ -21,18 +18,18 @@ _FED, _HUNGRY, _STARVED = 0, 1, 2
 
 
 @kernel
-def _wanted(s: S) -> bool:
+def _wanted(s: State) -> bool:
     """Return whether preemption may be tried (FairScheduler.shouldAttemptPreemption), in Java's floats."""
     g = s.g[0]
     if g.preemption == 0 or g.cluster_mb == 0 or g.cluster_vcores == 0:
         return False
-    mb = np.float32(g.alloc_mb) / np.float32(g.cluster_mb)
-    vcores = np.float32(g.alloc_vcores) / np.float32(g.cluster_vcores)
+    mb = single(g.alloc_mb) / single(g.cluster_mb)
+    vcores = single(g.alloc_vcores) / single(g.cluster_vcores)
     return g.utilisation_threshold < max(mb, vcores)
 
 
 @kernel
-def _before(s: S, i: int, j: int) -> bool:
+def _before(s: State, i: int, j: int) -> bool:
     """Return whether the starvation of i is at most that of j in both resources, by which Hadoop's comparator sorts.
 
     The comparator never reports that two applications are equal.
@@ -44,7 +41,7 @@ def _before(s: S, i: int, j: int) -> bool:
 
 
 @kernel
-def _line_up(s: S, base: int, i: int) -> None:
+def _line_up(s: State, base: int, i: int) -> None:
     """Add an application that is not in the queue (FSStarvedApps.addStarvedApp, PriorityBlockingQueue.offer)."""
     w = s.work
     k = s.g[0].heap_top
@@ -59,7 +56,7 @@ def _line_up(s: S, base: int, i: int) -> None:
 
 
 @kernel
-def poll(s: S, base: int) -> int:
+def poll(s: State, base: int) -> int:
     """Remove and return the first application of the queue, or -1 (PriorityBlockingQueue.poll)."""
     w = s.work
     n = s.g[0].heap_top - 1
@@ -82,7 +79,7 @@ def poll(s: S, base: int) -> int:
 
 
 @kernel
-def _sink(s: S, at: int, n: int, k: int, i: int) -> None:
+def _sink(s: State, at: int, n: int, k: int, i: int) -> None:
     """Put i into position k of a heap of n applications in work[at:], or below that position."""
     w = s.work
     ties = s.g[0].mutations & MUT_TIES == 0
@@ -98,7 +95,7 @@ def _sink(s: S, at: int, n: int, k: int, i: int) -> None:
 
 
 @kernel
-def _first(s: S, at: int, left: int) -> int:
+def _first(s: State, at: int, left: int) -> int:
     """Remove the first element of a heap in work[at:], leaving `left` elements; it is stored behind them."""
     w = s.work
     i, last = w[at], w[at + left]
@@ -109,7 +106,7 @@ def _first(s: S, at: int, left: int) -> int:
 
 
 @kernel
-def _fair_starvation(s: S, i: int, now: int) -> int:
+def _fair_starvation(s: State, i: int, now: int) -> int:
     """Update an application's starvation for its fair share (FSAppAttempt.fairShareStarvation).
 
     Returns _FED (not below its share), _HUNGRY (below it, but not for long enough) or _STARVED.
@@ -132,7 +129,7 @@ def _fair_starvation(s: S, i: int, now: int) -> int:
 
 
 @kernel
-def _foremost(s: S, leaf: int, at: int, n: int) -> int:
+def _foremost(s: State, leaf: int, at: int, n: int) -> int:
     """Return the first in order of n applications of a leaf in work[at:], or -1.
 
     If n is all of them, use the leaf's heaps.
@@ -153,7 +150,7 @@ def _foremost(s: S, leaf: int, at: int, n: int) -> int:
 
 
 @kernel
-def _content(s: S, i: int) -> None:
+def _content(s: State, i: int) -> None:
     """Mark an application as not starved for the leaf's minimum share."""
     x = s.a[i]
     if x.mstarve_mb != 0 or x.mstarve_vcores != 0:
@@ -162,7 +159,7 @@ def _content(s: S, i: int) -> None:
 
 
 @kernel
-def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
+def _starved_of_leaf(s: State, leaf: int, now: int, base: int, at: int) -> None:
     """Queue the starved applications of a leaf (FSLeafQueue.updateStarvedApps)."""
     q = s.q[leaf]
     w = s.work
@@ -236,7 +233,7 @@ def _starved_of_leaf(s: S, leaf: int, now: int, base: int, at: int) -> None:
 
 
 @kernel
-def find_starved(s: S, now: int) -> None:
+def find_starved(s: State, now: int) -> None:
     """Run the second half of FairScheduler.update: queue all starved applications."""
     g = s.g[0]
     g.heap_top = 0

@@ -4,12 +4,9 @@ Follows java.util.TreeMap.put and fixAfterInsertion, and DominantResourceFairnes
 calls two queues equal if a share is NaN (0 / 0), so that a < b < c < a is possible.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
-from harness.sim.fair.state import S
+from harness.sim.fair.state import State
 from harness.sim.kernel import kernel
 
 #: Fields of a tree node in the scratch array: queue, left, right, parent, 1 if red.
@@ -23,7 +20,7 @@ def _sign(x: float) -> int:
 
 
 @kernel
-def _before(s: S, i: int, j: int) -> bool:
+def _before(s: State, i: int, j: int) -> bool:
     """Return whether queue i precedes j in Hadoop's comparator, which subtracts shares: NaN is equal to everything."""
     x, y = s.seat[i], s.seat[j]
     if x.tier != y.tier:
@@ -35,7 +32,7 @@ def _before(s: S, i: int, j: int) -> bool:
 
 
 @kernel
-def _rotate(s: S, root: int, n: int, side: int) -> int:
+def _rotate(s: State, root: int, n: int, side: int) -> int:
     """Rotate node n toward `side` (_LEFT or _RIGHT); return the new root."""
     w, other = s.work, _LEFT + _RIGHT - side
     r = w[n + other]
@@ -56,7 +53,7 @@ def _rotate(s: S, root: int, n: int, side: int) -> int:
 
 
 @kernel
-def _insert(s: S, root: int, n: int) -> int:
+def _insert(s: State, root: int, n: int) -> int:
     """Insert a new node into the tree; return the new root."""
     w = s.work
     p = root
@@ -91,7 +88,7 @@ def _insert(s: S, root: int, n: int) -> int:
 
 
 @kernel
-def first_in_treeset(s: S, p: int, places: int) -> int:
+def first_in_treeset(s: State, p: int, places: int) -> int:
     """Return the first child in the set's order that still takes part (by its leaf in `places`), or -1."""
     w = s.work
     root, n = -1, 0

@@ -17,9 +17,6 @@ With zero weights, Hadoop's dominant shares become NaN and its comparator is no 
 then built as Java builds it (harness.sim.fair.treeset).
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 import math
@@ -27,7 +24,7 @@ import math
 import numpy as np
 
 from harness.sim.fair.limits import is_open
-from harness.sim.fair.state import DRF, MUT_TIES, STOCK, S
+from harness.sim.fair.state import DRF, MUT_TIES, STOCK, State
 from harness.sim.fair.treeset import first_in_treeset
 from harness.sim.kernel import kernel
 
@@ -50,7 +47,7 @@ def _ratio(x: float, y: float) -> float:
 
 
 @kernel
-def _fair_key(s: S, k: int) -> None:
+def _fair_key(s: State, k: int) -> None:
     """Set a queue's key as FairShareComparator orders queues.
 
     Queues below their minimum share come first, by usage / minimum. The others follow by usage / weight, and queues
@@ -72,7 +69,7 @@ def _fair_key(s: S, k: int) -> None:
 
 
 @kernel
-def _drf_key(s: S, k: int) -> None:
+def _drf_key(s: State, k: int) -> None:
     """Set a queue's key as DominantResourceFairnessComparator2 orders queues.
 
     Queues below their minimum share of the dominant resource come first. The shares are of the minimum for these queues
@@ -96,7 +93,7 @@ def _drf_key(s: S, k: int) -> None:
 
 
 @kernel
-def _set_key(s: S, k: int) -> None:
+def _set_key(s: State, k: int) -> None:
     g, x, e = s.g[0], s.q[k], s.seat[k]
     if g.order_mode == STOCK or s.seat[e.up].stock == 1:
         if s.q[e.up].policy == DRF:
@@ -113,7 +110,7 @@ def _set_key(s: S, k: int) -> None:
 
 
 @kernel
-def _mark(s: S, off: int, at: int) -> None:
+def _mark(s: State, off: int, at: int) -> None:
     """Mark the tree nodes above a position as stale."""
     at >>= 1
     while at >= 1 and s.due[off + at] != _STALE:
@@ -122,7 +119,7 @@ def _mark(s: S, off: int, at: int) -> None:
 
 
 @kernel
-def _mark_place(s: S, k: int) -> None:
+def _mark_place(s: State, k: int) -> None:
     """Mark the tree nodes above a queue's leaf as stale in each view that it takes part in."""
     g, e = s.g[0], s.seat[k]
     for v in range(g.n_views):
@@ -131,7 +128,7 @@ def _mark_place(s: S, k: int) -> None:
 
 
 @kernel
-def _size_of(s: S, mb: int, vcores: int) -> int:
+def _size_of(s: State, mb: int, vcores: int) -> int:
     """Return the index in ``sizes`` of a smallest ask; 0, which every view includes, if the table is full."""
     g = s.g[0]
     for i in range(1, g.n_sizes):
@@ -153,7 +150,7 @@ def _size_of(s: S, mb: int, vcores: int) -> int:
 
 
 @kernel
-def _seat_in(s: S, k: int, v: int, may: bool, same: bool) -> bool:
+def _seat_in(s: State, k: int, v: int, may: bool, same: bool) -> bool:
     """Update a queue's leaf in one view; return whether its parent became empty there or stopped being empty.
 
     `same`: its key has not changed.
@@ -182,7 +179,7 @@ def _seat_in(s: S, k: int, v: int, may: bool, same: bool) -> bool:
 
 
 @kernel
-def _seat_late(s: S, leaf: int, may: bool) -> None:
+def _seat_late(s: State, leaf: int, may: bool) -> None:
     g, q = s.g[0], s.q[leaf]
     if g.moving == 0 or g.late_cap == 0:
         return
@@ -194,7 +191,7 @@ def _seat_late(s: S, leaf: int, may: bool) -> None:
 
 
 @kernel
-def seat_late(s: S, leaf: int) -> None:
+def seat_late(s: State, leaf: int) -> None:
     """Update whether a leaf is a candidate for lifting. Candidates have asks; the least served one may be lifted.
 
     Leaves to which limits allow no assignment are no candidates. Of thousands of queues most may be blocked by their AM
@@ -205,7 +202,7 @@ def seat_late(s: S, leaf: int) -> None:
 
 
 @kernel
-def _seat_one(s: S, k: int) -> bool:
+def _seat_one(s: State, k: int) -> bool:
     """Update a queue's key and the views in which it takes part; return whether this may change its parent's."""
     e, q = s.seat[k], s.q[k]
     if e.up < 0 and q.leaf == 0:
@@ -234,14 +231,14 @@ def _seat_one(s: S, k: int) -> bool:
 
 
 @kernel
-def seat(s: S, k: int) -> None:
+def seat(s: State, k: int) -> None:
     """Update a queue's position after a change of its asks, limits, demand or share."""
     while k >= 0 and _seat_one(s, k):
         k = s.seat[k].up
 
 
 @kernel
-def seat_path(s: S, k: int) -> None:
+def seat_path(s: State, k: int) -> None:
     """Update the positions of a queue and its ancestors after a change of their usage or bounds."""
     while k >= 0:
         _seat_one(s, k)
@@ -249,7 +246,7 @@ def seat_path(s: S, k: int) -> None:
 
 
 @kernel
-def _clear(s: S, v: int) -> None:
+def _clear(s: State, v: int) -> None:
     """Remove all queues from a view."""
     g = s.g[0]
     for i in range(g.n_queues):
@@ -263,7 +260,7 @@ def _clear(s: S, v: int) -> None:
 
 
 @kernel
-def view_of(s: S, mb: int, vcores: int) -> int:
+def view_of(s: State, mb: int, vcores: int) -> int:
     """Return the view of a node with this much space.
 
     It has the tournaments of the queues whose smallest ask fits in the space, or which may reserve the node.
@@ -300,7 +297,7 @@ def view_of(s: S, mb: int, vcores: int) -> int:
 
 
 @kernel
-def seat_all(s: S) -> None:
+def seat_all(s: State) -> None:
     """Recompute the positions of all queues."""
     g = s.g[0]
     ties = g.mutations & MUT_TIES == 0
@@ -339,7 +336,7 @@ def seat_all(s: S) -> None:
 
 
 @kernel
-def seat_keys(s: S) -> None:
+def seat_keys(s: State) -> None:
     """Recompute all keys, if only keys have changed since the positions were computed."""
     g = s.g[0]
     for i in range(g.n_queues):
@@ -351,7 +348,7 @@ def seat_keys(s: S) -> None:
 
 
 @kernel
-def _before(s: S, i: int, j: int) -> bool:
+def _before(s: State, i: int, j: int) -> bool:
     x, y = s.seat[i], s.seat[j]
     if x.tier != y.tier:
         return x.tier < y.tier
@@ -363,7 +360,7 @@ def _before(s: S, i: int, j: int) -> bool:
 
 
 @kernel
-def _match(s: S, i: int, j: int, now: int, late: bool) -> tuple[int, int]:
+def _match(s: State, i: int, j: int, now: int, late: bool) -> tuple[int, int]:
     """Return which of two queues with time-varying keys comes first, and the time (exclusive, ms) up to which it does.
 
     ``late``: compare in the tournament of all leaves with asks, where tiers do not count.
@@ -389,7 +386,7 @@ def _match(s: S, i: int, j: int, now: int, late: bool) -> tuple[int, int]:
 
 
 @kernel
-def _play(s: S, off: int, now: int, late: bool) -> None:
+def _play(s: State, off: int, now: int, late: bool) -> None:
     """Recompute the stale nodes of a tournament, lower ones first."""
     tree, due = s.tree, s.due
     moving = s.g[0].moving == 1
@@ -421,7 +418,7 @@ def _play(s: S, off: int, now: int, late: bool) -> None:
 
 
 @kernel
-def next_turn(s: S, v: int, p: int, now: int) -> int:
+def next_turn(s: State, v: int, p: int, now: int) -> int:
     """Return the child of p that is tried next in a view, or -1."""
     e = s.seat[p]
     off = v * s.g[0].span + e.off
@@ -433,7 +430,7 @@ def next_turn(s: S, v: int, p: int, now: int) -> int:
 
 
 @kernel
-def is_up(s: S, v: int, k: int) -> bool:
+def is_up(s: State, v: int, k: int) -> bool:
     """Return whether a queue takes part in a view and is not excluded."""
     e = s.seat[k]
     above = s.seat[e.up]
@@ -441,7 +438,7 @@ def is_up(s: S, v: int, k: int) -> bool:
 
 
 @kernel
-def exclude(s: S, v: int, k: int) -> None:
+def exclude(s: State, v: int, k: int) -> None:
     """Exclude a queue that was tried without result, until `restore` is called."""
     g, e = s.g[0], s.seat[k]
     above = s.seat[e.up]
@@ -453,7 +450,7 @@ def exclude(s: S, v: int, k: int) -> None:
 
 
 @kernel
-def restore(s: S, v: int) -> None:
+def restore(s: State, v: int) -> None:
     """Restore all excluded queues."""
     g = s.g[0]
     for i in range(g.n_aside):
@@ -467,7 +464,7 @@ def restore(s: S, v: int) -> None:
 
 
 @kernel
-def invalidate(s: S, leaf: int) -> None:
+def invalidate(s: State, leaf: int) -> None:
     """Invalidate a leaf's starvation cache after a change.
 
     While the cache was valid, checks did not update `last_at_min_ms` and `last_at_fair_ms`; this does.
@@ -485,7 +482,7 @@ def invalidate(s: S, leaf: int) -> None:
 
 
 @kernel
-def seat_counted(s: S, leaf: int, amount: float, since_ms: int, rate: float) -> None:
+def seat_counted(s: State, leaf: int, amount: float, since_ms: int, rate: float) -> None:
     """Set a leaf's counted resources to `amount` at `since_ms`; they grow by `rate` per millisecond from then on."""
     e = s.seat[leaf]
     more = (amount - since_ms * rate) - (e.amount - e.since_ms * e.rate)
@@ -507,7 +504,7 @@ def seat_counted(s: S, leaf: int, amount: float, since_ms: int, rate: float) -> 
 
 
 @kernel
-def latest(s: S, now: int) -> int:
+def latest(s: State, now: int) -> int:
     """Return the least served of the candidates for lifting, or -1."""
     g = s.g[0]
     if s.due[g.late_off + 1] <= now:
@@ -516,7 +513,7 @@ def latest(s: S, now: int) -> int:
 
 
 @kernel
-def pass_over(s: S, leaf: int) -> None:
+def pass_over(s: State, leaf: int) -> None:
     """Exclude a leaf from `latest`, until `seat_late` is called for it."""
     g = s.g[0]
     at = g.late_cap + s.seat[leaf].late_at

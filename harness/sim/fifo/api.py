@@ -49,7 +49,7 @@ class Scheduler(SchedulerBase):
         self.users: dict[str, int] = {}
         self.queue_paths = ["root", "root.default"]
         self.queue_slots = {"root": st.ROOT, "root.default": st.DEFAULT}
-        g = zeros(1, st.G)
+        g = zeros(1, st.Globals.dtype)
         self._set_sizes(g[0], Conf(conf), 1)
         self._drive(
             g[0],
@@ -60,10 +60,10 @@ class Scheduler(SchedulerBase):
                 (st.MUT_INCREMENTS, "min_mb", 1),
             ),
         )
-        made = st.S.empty(zeros, q=2, u=16, log=max(4 * containers, 1024), x=1, xg=1, win=(1, 1))
+        made = st.State.empty(zeros, q=2, u=16, log=max(4 * containers, 1024), x=1, xg=1, win=(1, 1))
         self.S = made._replace(
             g=g,
-            n=self._node_table(st.N),
+            n=self._node_table(st.NodeRecord.dtype),
             order=np.array([st.ROOT, st.DEFAULT], np.int64),
             leaves=np.array([st.DEFAULT], np.int64),
         )

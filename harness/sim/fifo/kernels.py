@@ -3,14 +3,11 @@
 Follows FifoScheduler, FifoAppAttempt and DefaultResourceCalculator of Hadoop 3.4.2.
 """
 
-# mypy: disable-error-code="no-any-return,attr-defined"
-# (records have their fields as attributes only in compiled code)
-
 from __future__ import annotations
 
 from harness.sim.attempts import begin_attempt, grant, put
 from harness.sim.containers import free_app, link_ask, log_container, new_app, unlink_ask
-from harness.sim.fifo.state import DEFAULT, MUT_IDS, MUT_ONE, MUT_PRIORITIES, MUT_VCORES, S
+from harness.sim.fifo.state import DEFAULT, MUT_IDS, MUT_ONE, MUT_PRIORITIES, MUT_VCORES, State
 from harness.sim.kernel import kernel
 from harness.sim.lists import linked
 from harness.sim.state import ASSIGNED, NEED_ROOM
@@ -23,7 +20,7 @@ insert_asking, _remove_asking = linked("ask_head", "ask_tail", "ask_prev", "ask_
 
 
 @kernel
-def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
+def normalize(s: State, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
     """Return the size of an ask as DefaultResourceCalculator.normalize sets it, with one vcore.
 
     Memory is rounded up to a multiple of the minimum, and is at most the maximum.
@@ -39,13 +36,13 @@ def normalize(s: S, leaf: int, mb: int, vcores: int) -> tuple[int, int]:
 
 
 @kernel
-def has_none_of(s: S, leaf: int, mb: int, vcores: int) -> bool:
+def has_none_of(s: State, leaf: int, mb: int, vcores: int) -> bool:
     """Return False: the queue has no limits."""
     return False
 
 
 @kernel
-def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
+def put_ask(s: State, i: int, priority: int, alloc_id: int) -> int:
     """Insert a new ask (count 0) into an application's list, in order; the caller has reserved the space."""
     r = link_ask(s, i, priority, alloc_id)
     if s.a[i].n_req == 1:
@@ -58,7 +55,7 @@ def put_ask(s: S, i: int, priority: int, alloc_id: int) -> int:
 
 
 @kernel
-def drop_ask(s: S, i: int, r: int) -> None:
+def drop_ask(s: State, i: int, r: int) -> None:
     """Remove an ask from an application's list."""
     unlink_ask(s, i, r)
     if s.a[i].n_req == 0:
@@ -66,7 +63,7 @@ def drop_ask(s: S, i: int, r: int) -> None:
 
 
 @kernel
-def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
+def change_pending(s: State, i: int, mb: int, vcores: int) -> None:
     """Change the outstanding resources of an application and the queue."""
     x, q = s.a[i], s.q[DEFAULT]
     x.pending_mb += mb
@@ -76,7 +73,7 @@ def change_pending(s: S, i: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
+def asked(s: State, i: int, count: int, mb: int, vcores: int) -> None:
     """Update the queue after an application has changed the number of containers that it asks for."""
 
 
@@ -84,7 +81,7 @@ def asked(s: S, i: int, count: int, mb: int, vcores: int) -> None:
 
 
 @kernel
-def _serve_ask(s: S, i: int, r: int, ni: int, now: int) -> int:
+def _serve_ask(s: State, i: int, r: int, ni: int, now: int) -> int:
     """Assign as many containers of an ask as fit in the node's memory; return their number.
 
     Follows FifoScheduler.assignContainer.
@@ -103,7 +100,7 @@ def _serve_ask(s: S, i: int, r: int, ni: int, now: int) -> int:
 
 
 @kernel
-def attempt(s: S, ni: int, now: int) -> int:
+def attempt(s: State, ni: int, now: int) -> int:
     """Assign a node's free memory to applications in the order of their IDs; return the number of containers assigned.
 
     An application's asks are served in order until one does not fit. At the end, the headroom of all applications is
@@ -132,7 +129,7 @@ def attempt(s: S, ni: int, now: int) -> int:
 
 
 @kernel
-def can_skip(s: S, ni: int) -> bool:
+def can_skip(s: State, ni: int) -> bool:
     """Return whether a heartbeat of this node would change nothing, so that it can be skipped."""
     g, node = s.g[0], s.n[ni]
     if node.n_launch > 0 or node.n_done > 0 or node.draining == 1 or node.over == 1:
@@ -146,7 +143,7 @@ def can_skip(s: S, ni: int) -> bool:
 
 
 @kernel
-def most_rounds(s: S, ni: int) -> int:
+def most_rounds(s: State, ni: int) -> int:
     """Return how many containers one heartbeat may assign at most, whatever is asked for and free."""
     return _INT_MAX
 
@@ -155,7 +152,7 @@ def most_rounds(s: S, ni: int) -> int:
 
 
 @kernel
-def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
+def new_attempt(s: State, i: int, am_mb: int, am_vcores: int, now: int) -> None:
     """Add an attempt (FifoScheduler.addApplicationAttempt); ask for the AM's container, unless ``am_mb`` < 0."""
     g, x = s.g[0], s.a[i]
     begin_attempt(s, i, now)
@@ -170,7 +167,7 @@ def new_attempt(s: S, i: int, am_mb: int, am_vcores: int, now: int) -> None:
 
 
 @kernel
-def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int) -> int:
+def add_app(s: State, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: int, app_id: int, now: int) -> int:
     """Add an application; return its slot, or NEED_ROOM. None is rejected. See `harness.sim.ops`."""
     g = s.g[0]
     if g.n_free_app < 1 or g.n_free_r < 1:
@@ -187,7 +184,7 @@ def add_app(s: S, leaf: int, user: int, managed: bool, am_mb: int, am_vcores: in
 
 
 @kernel
-def remove_attempt(s: S, i: int, now: int) -> None:
+def remove_attempt(s: State, i: int, now: int) -> None:
     """Remove an attempt whose containers were killed and asks dropped (FifoScheduler.doneApplicationAttempt)."""
     x = s.a[i]
     x.alive = 0
@@ -196,13 +193,13 @@ def remove_attempt(s: S, i: int, now: int) -> None:
 
 
 @kernel
-def app_ended(s: S, i: int) -> None:
+def app_ended(s: State, i: int) -> None:
     """Free the slot of an application that has ended (FifoScheduler.doneApplication)."""
     free_app(s.a, s.g[0], i)
 
 
 @kernel
-def headroom(s: S, i: int) -> tuple[int, int, int]:
+def headroom(s: State, i: int) -> tuple[int, int, int]:
     """Return an application's headroom (MB, vcores), and 0 because vcores do not count.
 
     It is the cluster's free resources at the end of the last heartbeat that had free memory for a container; (0, 0) if

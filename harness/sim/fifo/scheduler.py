@@ -12,7 +12,7 @@ from harness.sim.fifo.api import Scheduler
 from harness.sim.fifo.decide import FifoDecider
 from harness.sim.fifo.entry import look_at, run_at
 from harness.sim.fifo.ops import OPS
-from harness.sim.fifo.state import S
+from harness.sim.fifo.state import State
 from harness.sim.interfaces import SchedulerRequest, SimulatedScheduler, SteeredSimulation
 from harness.sim.setup import SimSetup
 
@@ -93,7 +93,7 @@ def put_in_force(simulation: SteeredSimulation, plan: Attributes, before: Attrib
     raise InputError("nothing of it can be steered", where=_WHERE, hint="take policy fifo")
 
 
-def why_stuck(state: S, tree: QueueTree, order: list[int]) -> str:
+def why_stuck(state: State, tree: QueueTree, order: list[int]) -> str:
     """Return the message for a run that is stuck because its applications wait."""
     return "its applications wait, and what runs does not end by itself; do masters fill the cluster?"
 
@@ -101,7 +101,7 @@ def why_stuck(state: S, tree: QueueTree, order: list[int]) -> str:
 FIFO = SimulatedScheduler(
     name="fifo",
     title="FIFO scheduler",
-    state=S,
+    state=State,
     ops=OPS,
     run_at=run_at,
     look_at=look_at,

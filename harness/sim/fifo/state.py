@@ -6,18 +6,18 @@ int64 MB, vcores are int64.
 
 from __future__ import annotations
 
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
-from harness.sim.arrays import Arrays, record
-from harness.sim.longterm_state import XG, X
-from harness.sim.state import LOG, N_FIELDS, C, R
+from harness.sim.arrays import Arrays, Column, Float32, Int32, Record, Table
+from harness.sim.longterm_state import LongTermGlobals, LongTermRecord
+from harness.sim.state import AskRecord, ContainerRecord, LogRecord
+from harness.sim.state import NodeRecord as NodeRecord
 
 #: The slots of the two queues, ``root`` and ``root.default``.
 ROOT, DEFAULT = 0, 1
 
-# Features that a mutation test can switch off (G.mutations, a bit mask; 0 in every real run). Bit 16 is MUT_HASHORDER.
+# Features that a mutation test can switch off (Globals.mutations, a bit mask; 0 in every real run). Bit 16 is
+# MUT_HASHORDER.
 #: Mutation: applications are served in the order in which they asked, not in the order of their ids.
 MUT_IDS = 1 << 0
 #: Mutation: a heartbeat assigns at most one container for each ask.
@@ -31,110 +31,157 @@ MUT_CLEANUP = 1 << 5
 MUT_MANUAL = 1 << 6
 MUT_INCREMENTS = 1 << 7
 
-#: Globals: one record.
-G = record(
-    "n_queues n_nodes",  # numbers of queues and of registered nodes
-    "cluster_mb cluster_vcores",  # total capacity of the registered nodes
-    "alloc_mb alloc_vcores",  # total resources of the live containers
-    "min_mb min_vcores",  # minimum allocation
-    "conf_max_mb conf_max_vcores",  # configured maximum allocation
-    "node_max_mb node_max_vcores node_max_known",  # maximum over the nodes of each resource; 1: a node is registered
-    "max_by_nodes",  # 1: asks are clamped to the largest node, as in an RM that has been up for 10 s
-    "launch",  # 1: a node reports containers that the AM has fetched as launched, one heartbeat later
-    "manual_acquire",  # 1: a script decides when AMs fetch their containers; 0: they fetch them at once
-    "cleanup_heartbeats",  # number of heartbeats after which a node reports a killed container as completed
-    "mutations",  # bit set of the features that a mutation test has switched off (MUT_...)
-    "cluster_ts",  # start time of the ResourceManager, which is part of all IDs
-    "free_app free_c free_r",  # heads of the lists of free slots: applications, containers, asks
-    "n_free_app n_free_c n_free_r",  # lengths of these lists
-    "serial",  # last serial number given to a container or an attempt
-    "next_app_id node_seq req_seq",  # next numbers of an application, a node and an ask
-    "n_log",  # number of records in ``log``
-    "n_leaves",  # number of leaves
-    "last_mb last_vcores last_c",  # resources and slot of the container assigned last
-    "n_running",  # number of live containers
-    "hooks",  # reader of the scheduler's log: 0 (none), INTEGRALS or WORLD
-    "n_asked",  # number of outstanding containers of all asks
-    "least_ask_mb least_ask_vcores",  # lower bound of the resources of all asks ever
-    "preemption kill_n",  # always 0: this scheduler does not preempt
-    "head_mb head_vcores",  # headroom of all applications, set by each heartbeat with free memory for a container
-    "told",  # number of these heartbeats so far
-    "n_untold",  # number of attempts that began after the last of these heartbeats, and have no headroom yet
-)
 
-#: A queue.
-Q = record(
-    "alive:i leaf:i",  # 1: it exists; 1: it is a leaf
-    "parent:i first_child:i next_sibling:i",  # its parent, first child and next sibling
-    "usage_mb usage_vcores",  # resources of its containers
-    "pending_mb pending_vcores",  # resources of its applications' outstanding asks
-    "ask_head:i ask_tail:i",  # the list of applications with outstanding asks, in the order of their IDs
-    "n_run:i",  # number of its applications
-    "fair_mb",  # for samples: always 0
-    "nr_head:i nr_tail:i n_nonrun:i",  # the list of applications that may not run: always empty
-    "weight:f",  # for samples: always 1
-)
+class Globals(Record):
+    """Globals: one record."""
 
-#: An application (its current attempt).
-A = record(
-    "alive:i",  # 1: the slot is in use
-    "q:i user:i",  # slots of its leaf and its user
-    "id attempt",  # number in its ID, and number of the attempt
-    "serial",  # serial number of the attempt
-    "managed:i am_running:i",  # 1: it has an AM; 1: the AM's container was granted
-    "am_mb am_vcores",  # resources of the AM's container
-    "start_ms",  # start time of the attempt
-    "usage_mb usage_vcores",  # resources of its containers
-    "pending_mb pending_vcores",  # resources of its outstanding asks
-    # number of its asks, the first one, and number of buckets of Hadoop's table of them
-    "n_req:i req_head:i req_cap:i",
-    "n_asks:i",  # number of outstanding containers of its asks
-    "ask_prev:i ask_next:i",  # neighbours in the list of applications with asks
-    # first and last live container, their number, and number of buckets of Hadoop's table of them
-    "live_head:i live_tail:i n_live:i live_cap:i",
-    "n",  # number of containers assigned to it so far, in all attempts
-    "cid",  # last container number that the attempt has used
-    "n_reserved:i",  # number of nodes reserved for it: always 0
-    "started:i",  # 1: the attempt has got a container
-    "runnable:i",  # 1: it may run
-    "nr_prev:i nr_next:i user_prev:i user_next:i",  # neighbours in lists of applications that may not run: not in use
-    "free_next:i",  # next free slot
-    "tag",  # for the simulator: slot of the job
-    "untold",  # 1 + G.told at the attempt's start; the attempt has no headroom until G.told changes
-    "integral:d integral_ms:d",  # its counted resources, and the time up to which they are counted, ms
-    "omega:d",  # its weight among the applications of its leaf
-    "kg:d",  # its allocation since ``integral_ms``, in the ledger's measure
-    "phi:d ahead_a:d ahead_b:d more_mb:d more_vc:d",  # as in `harness.sim.longterm_state.X`, for this application
-)
+    n_queues: int  # number of queues
+    n_nodes: int  # number of registered nodes
+    cluster_mb: int  # total capacity of the registered nodes: memory (MB)
+    cluster_vcores: int  # total capacity of the registered nodes: vcores
+    alloc_mb: int  # total resources of the live containers: memory (MB)
+    alloc_vcores: int  # total resources of the live containers: vcores
+    min_mb: int  # minimum allocation: memory (MB)
+    min_vcores: int  # minimum allocation: vcores
+    conf_max_mb: int  # configured maximum allocation: memory (MB)
+    conf_max_vcores: int  # configured maximum allocation: vcores
+    node_max_mb: int  # largest memory of a registered node (MB)
+    node_max_vcores: int  # largest number of vcores of a registered node
+    node_max_known: int  # 1: a node is registered
+    max_by_nodes: int  # 1: asks are clamped to the largest node, as in an RM that has been up for 10 s
+    launch: int  # 1: a node reports containers that the AM has fetched as launched, one heartbeat later
+    manual_acquire: int  # 1: a script decides when AMs fetch their containers; 0: they fetch them at once
+    cleanup_heartbeats: int  # number of heartbeats after which a node reports a killed container as completed
+    mutations: int  # bit set of the features that a mutation test has switched off (MUT_...)
+    cluster_ts: int  # start time of the ResourceManager, which is part of all IDs
+    free_app: int  # first free slot of the applications
+    free_c: int  # first free slot of the containers
+    free_r: int  # first free slot of the asks
+    n_free_app: int  # number of free slots of the applications
+    n_free_c: int  # number of free slots of the containers
+    n_free_r: int  # number of free slots of the asks
+    serial: int  # last serial number given to a container or an attempt
+    next_app_id: int  # number of the next application
+    node_seq: int  # number of the next node
+    req_seq: int  # number of the next ask
+    n_log: int  # number of records in ``log``
+    n_leaves: int  # number of leaves
+    last_mb: int  # memory of the container assigned last (MB)
+    last_vcores: int  # vcores of the container assigned last
+    last_c: int  # slot of the container assigned last
+    n_running: int  # number of live containers
+    hooks: int  # reader of the scheduler's log: 0 (none), INTEGRALS or WORLD
+    n_asked: int  # number of outstanding containers of all asks
+    least_ask_mb: int  # lower bound of the resources of all asks ever: memory (MB)
+    least_ask_vcores: int  # lower bound of the resources of all asks ever: vcores
+    preemption: int  # always 0: this scheduler does not preempt
+    kill_n: int  # number of pending kills: always 0
+    head_mb: int  # headroom of all applications, set by each heartbeat with free memory for a container: memory (MB)
+    head_vcores: int  # headroom of all applications, set by each heartbeat with free memory for a container: vcores
+    told: int  # number of these heartbeats so far
+    n_untold: int  # number of attempts that began after the last of these heartbeats, and have no headroom yet
 
-#: Nodes.
-N = record(*N_FIELDS)
 
-#: A user. Users have no limits here.
-U = record(
-    # number of running applications, its limit, and the list of applications that may not run (always empty)
-    "n_run max_apps nr_head nr_tail",
-)
+class QueueRecord(Record):
+    """A queue."""
+
+    alive: Int32  # 1: it exists
+    leaf: Int32  # 1: it is a leaf
+    parent: Int32  # slot of its parent
+    first_child: Int32  # first child; -1: it has none
+    next_sibling: Int32  # next child of its parent
+    usage_mb: int  # resources of its containers: memory (MB)
+    usage_vcores: int  # resources of its containers: vcores
+    pending_mb: int  # resources of its applications' outstanding asks: memory (MB)
+    pending_vcores: int  # resources of its applications' outstanding asks: vcores
+    ask_head: Int32  # first one in the list of applications with outstanding asks, in the order of their IDs
+    ask_tail: Int32  # last one in that list
+    n_run: Int32  # number of its applications
+    fair_mb: int  # for samples: always 0
+    nr_head: Int32  # first one in the list of applications that may not run: always -1
+    nr_tail: Int32  # last one in that list: always -1
+    n_nonrun: Int32  # length of that list: always 0
+    weight: Float32  # for samples: always 1
+
+
+class AppRecord(Record):
+    """An application (its current attempt)."""
+
+    alive: Int32  # 1: the slot is in use
+    q: Int32  # slot of its leaf
+    user: Int32  # slot of its user
+    id: int  # number in its ID
+    attempt: int  # number of the attempt
+    serial: int  # serial number of the attempt
+    managed: Int32  # 1: it has an AM
+    am_running: Int32  # 1: the AM's container was granted
+    am_mb: int  # resources of the AM's container: memory (MB)
+    am_vcores: int  # resources of the AM's container: vcores
+    start_ms: int  # start time of the attempt
+    usage_mb: int  # resources of its containers: memory (MB)
+    usage_vcores: int  # resources of its containers: vcores
+    pending_mb: int  # resources of its outstanding asks: memory (MB)
+    pending_vcores: int  # resources of its outstanding asks: vcores
+    n_req: Int32  # number of its asks
+    req_head: Int32  # first ask in its list
+    req_cap: Int32  # number of buckets of Hadoop's table of its asks
+    n_asks: Int32  # number of outstanding containers of its asks
+    ask_prev: Int32  # previous one in the list of applications with asks
+    ask_next: Int32  # next one in that list
+    live_head: Int32  # first one in the list of its live containers
+    live_tail: Int32  # last one in that list
+    n_live: Int32  # number of its live containers
+    live_cap: Int32  # number of buckets of Hadoop's table of its live containers
+    n: int  # number of containers assigned to it so far, in all attempts
+    cid: int  # last container number that the attempt has used
+    n_reserved: Int32  # number of nodes reserved for it: always 0
+    started: Int32  # 1: the attempt has got a container
+    runnable: Int32  # 1: it may run
+    nr_prev: Int32  # lists of applications that may not run, which are empty: not in use
+    nr_next: Int32  # not in use
+    user_prev: Int32  # not in use
+    user_next: Int32  # not in use
+    free_next: Int32  # next free slot
+    tag: int  # for the simulator: slot of the job
+    untold: int  # 1 + Globals.told at the attempt's start; the attempt has no headroom until Globals.told changes
+    integral: float  # its counted resources
+    integral_ms: int  # time up to which they are counted, ms
+    omega: float  # its weight among the applications of its leaf
+    kg: float  # its allocation since ``integral_ms``, in the ledger's measure
+    phi: float  # its pseudo accumulated resources (as `LongTermRecord.phi`)
+    ahead_a: float  # assumed execution of its tasks (as `LongTermRecord.ahead_a`)
+    ahead_b: float  # assumed execution of its tasks (as `LongTermRecord.ahead_b`)
+    more_mb: float  # node weighting of its memory (as `LongTermRecord.more_mb`)
+    more_vc: float  # node weighting of its vcores (as `LongTermRecord.more_vc`)
+
+
+class UserRecord(Record):
+    """A user. Users have no limits here."""
+
+    n_run: int  # number of the user's running applications
+    max_apps: int  # limit of this number
+    nr_head: int  # first one in the list of applications that may not run: always -1
+    nr_tail: int  # last one in that list: always -1
 
 
 class _Fields(NamedTuple):
-    g: Annotated[np.ndarray, G, 1]  # globals: one record
-    q: Annotated[np.ndarray, Q, 1]  # queues
-    a: Annotated[np.ndarray, A, 1]  # applications
-    n: Annotated[np.ndarray, N, 1]  # nodes
-    c: Annotated[np.ndarray, C, 1]  # containers
-    r: Annotated[np.ndarray, R, 1]  # outstanding asks
-    u: Annotated[np.ndarray, U, 1]  # users
-    log: Annotated[np.ndarray, LOG, 1]  # log records that Python has not read yet
-    order: Annotated[np.ndarray, np.int64, 1]  # queue slots, parents before their children
-    leaves: Annotated[np.ndarray, np.int64, 1]  # queue slots of the leaves
-    work: Annotated[np.ndarray, np.int64, 1]  # scratch
-    x: Annotated[np.ndarray, X, 1]  # long-term values of each queue
-    xg: Annotated[np.ndarray, XG, 1]  # settings of the ledger: one record
-    win: Annotated[np.ndarray, np.float64, 2]  # (queues, parts + 1): rings of the parts of sliding windows
+    g: Column[Globals]  # globals: one record
+    q: Column[QueueRecord]  # queues
+    a: Column[AppRecord]  # applications
+    n: Column[NodeRecord]  # nodes
+    c: Column[ContainerRecord]  # containers
+    r: Column[AskRecord]  # outstanding asks
+    u: Column[UserRecord]  # users
+    log: Column[LogRecord]  # log records that Python has not read yet
+    order: Column[int]  # queue slots, parents before their children
+    leaves: Column[int]  # queue slots of the leaves
+    work: Column[int]  # scratch
+    x: Column[LongTermRecord]  # long-term values of each queue
+    xg: Column[LongTermGlobals]  # settings of the ledger: one record
+    win: Table[float]  # (queues, parts + 1): rings of the parts of sliding windows
 
 
-class S(Arrays, _Fields):  # type: ignore[misc]
+class State(Arrays, _Fields):  # type: ignore[misc]
     """The whole state. Full arrays are replaced by larger ones (``Scheduler.grow``)."""
 
     scheduler = "fifo"
