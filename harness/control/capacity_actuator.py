@@ -409,12 +409,32 @@ class CapacityActuator(BaseActuator):
     def _changes(self, wanted: Mapping[str, Values]) -> dict[str, str | None]:
         """Return the changes that turn the present properties into the wanted ones."""
         stands = _present_values(self._tree, self._configuration())
-        return {
+        changes = {
             f"{PREFIX}{path}.{key}": value
             for path, due in self._due(wanted, stands)
             for key, value in due.items()
             if value != stands[path][key]
         }
+        return changes | self._left_behind()
+
+    def _left_behind(self) -> dict[str, str | None]:
+        """Return the administrator's values of properties that removed queues have left in the file.
+
+        Who takes a queue off its parent's list often leaves its properties there. Without this, the queue would come
+        back with a controller's share when it is listed again. A store removes a queue with its properties, and accepts
+        none of a queue that it does not have.
+        """
+        if not isinstance(self.store, FileSource):
+            return {}
+        values, found = self._configuration().values, dict[str, str | None]()
+        for path, kept in self.departed.items():
+            if path in self._tree:
+                continue
+            for key, written in kept.get("ours", {}).items():
+                name, own = f"{PREFIX}{path}.{key}", kept["baseline"].get(key)
+                if values.get(name, own) != own and values[name] in written:
+                    found[name] = own
+        return found
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:
         """Set a check that runs before a store is read or changed; it raises if another cluster answers."""

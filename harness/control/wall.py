@@ -71,7 +71,7 @@ _BLIND = frozenset({"observation", "clock", "cluster", "actuation", "ledger", "f
 #: Kinds of alarms about lasting conditions. They are repeated until a tick has checked that the condition has ended.
 _LASTING = frozenset(
     {"ad-hoc", "actuation", "not-in-force", "ledger", "trap", "invalid", "file", "app", "policy", "clock", "cluster"}
-    | {"unpaid"}
+    | {"unpaid", "config"}
 )
 #: Lasting alarms that are irrelevant to a controller that does not write.
 _OF_A_WRITER = ("ad-hoc", "actuation", "not-in-force", "unpaid")

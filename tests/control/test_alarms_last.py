@@ -88,3 +88,17 @@ def test_a_file_that_cannot_be_read_is_an_alarm_until_it_was_read(tmp_path: Path
         rm.place.data = whole
         rm.now_s += 5.0
         assert controller.tick().alarms == ()
+
+
+def test_a_configuration_that_was_not_reloaded_is_told_until_one_is(tmp_path: Path) -> None:
+    """It was said to be mended in the next period, while the file was as wrong as before."""
+    rm = rm_with_load()
+    with controlled(rm, tmp_path) as controller:
+        controller.tick()
+        controller.announce("config", "not reloaded")
+        for _ in range(3):
+            rm.now_s += 5.0
+            assert kinds(controller.tick()) == {"config"}
+        reloaded = controller.remade(controller.settings, controller.policy)
+        rm.now_s += 5.0
+        assert kinds(reloaded.tick()) == set()

@@ -395,7 +395,10 @@ def test_a_part_that_a_person_writes_out_is_a_persons() -> None:
 def test_a_queue_that_leaves_and_returns_with_the_controllers_capacity_keeps_its_entitlement(
     actuator: CapacityActuator, path: Path
 ) -> None:
-    """Taken off the list of queues, as Hadoop wants it, and put on it again; given back and begun anew meanwhile."""
+    """Taken off the list of queues, as Hadoop wants it, and put on it again with an older copy of its capacity.
+
+    Meanwhile, the configuration was given back, and the controller begun anew.
+    """
     actuator.write(actuator.prepare(Attributes(ALL)))
     edit(path, "<value>a,g</value>", "<value>g</value>")
     assert actuator.read() == []
@@ -406,7 +409,8 @@ def test_a_queue_that_leaves_and_returns_with_the_controllers_capacity_keeps_its
     again, spare = actuator.reopened(kept.get), actuator.reopened({}.get)
     again.read()
     spare.adopt(json.loads(json.dumps(again.document())))
-    assert "a.capacity</name><value>2w<" in path.read_text(), "nobody gives back the capacity of a queue that is away"
+    assert path.read_text() == FILE.replace("<value>a,g</value>", "<value>g</value>")
+    edit(path, "a.capacity</name><value>1.0w<", "a.capacity</name><value>2w<")
     edit(path, "<value>g</value>", "<value>a,g</value>")
     for one in (again, spare):
         assert [(f.queue, f.attribute, f.text) for f in one.read()] == [("root.a", "capacity", "2w")]
@@ -745,3 +749,46 @@ def test_a_renamed_queue_has_its_models_own_limits_and_priority_back_with_the_re
     assert path.read_text() == f"<configuration>\n{rows}\n</configuration>\n".replace("root.a.", "root.z.").replace(
         "a,b", "z,b"
     )
+
+
+def test_what_a_removed_queue_leaves_in_the_file_is_the_administrators_again(path: Path) -> None:
+    """Its share stayed a controller's, and was in force when the queue was listed again after a release."""
+    file = percentages(a="50", b="25", c="25.0")
+    actuator = begun(path, file, {"root.a": 1.0, "root.b": 2.0, "root.c": 5.0})
+    assert "62.5" in path.read_text()
+    edit(path, ">a,b,c<", ">a,b<")
+    edit(path, ">12.5<", ">60<")
+    edit(path, ">25<", ">40<")
+    actuator.read()
+    after = percentages(a="60", b="40", c="25.0").replace(">a,b,c<", ">a,b<")
+    assert "62.5" in path.read_text()
+    # With the next write, whatever it is for, and not only by the release.
+    actuator.write(actuator.prepare(Attributes({"root.a": 1.0, "root.b": 1.0})))
+    assert "62.5" not in path.read_text()
+    actuator.read()
+    actuator.write(actuator.original())
+    assert path.read_text() == after
+    # Listed again, it is the administrator's queue.
+    edit(path, ">60<", ">35<")
+    edit(path, ">a,b<", ">a,b,c<")
+    actuator.read()
+    assert actuator.configured_weights() == pytest.approx({"root.a": 35.0, "root.b": 40.0, "root.c": 25.0})
+
+
+def test_what_a_removed_queue_leaves_is_restored_by_a_release_in_another_process(path: Path) -> None:
+    file = percentages(a="50", b="25", c="25.0")
+    actuator = begun(path, file, {"root.a": 1.0, "root.b": 2.0, "root.c": 5.0})
+    kept = json.loads(json.dumps(actuator.document()))
+    path.write_text(path.read_text().replace(">a,b,c<", ">a,b<").replace(">12.5<", ">60<").replace(">25<", ">40<"))
+    actuator = CapacityActuator.restored(FileSource(LocalStore(path)), kept.get)
+    actuator.read()
+    actuator.write(actuator.original())
+    assert path.read_text() == percentages(a="60", b="40", c="25.0").replace(">a,b,c<", ">a,b<")
+
+
+def test_a_share_that_somebody_gave_a_removed_queue_stays(path: Path) -> None:
+    actuator = begun(path, percentages(a="50", b="25", c="25"), {"root.a": 1.0, "root.b": 2.0, "root.c": 5.0})
+    path.write_text(percentages(a="60", b="40", c="33").replace(">a,b,c<", ">a,b<"))
+    actuator.read()
+    actuator.write(actuator.original())
+    assert path.read_text() == percentages(a="60", b="40", c="33").replace(">a,b,c<", ">a,b<")

@@ -56,7 +56,11 @@ class Ending:
         for process in world.processes:
             # Without a lease nobody tells a shadow whose the values are, nor one whom a guard made look on.
             looked_on = world.intruder_seen and (process.released or process.resumed_s >= 0)
-            if (process in holders and not looked_on) or (process.running and process.settings.lease_s):
+            # A guard that has released in the very last tick has forgotten all, until the next one reads the file.
+            forgotten = process.released and not process.controller.actuator.baseline
+            if not forgotten and (
+                (process in holders and not looked_on) or (process.running and process.settings.lease_s)
+            ):
                 self.entitled(process)
 
     def _given_back(self, holder: Process) -> None:
