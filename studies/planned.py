@@ -30,6 +30,7 @@ from harness.base.files import write_json, write_text
 from harness.clusters.local import LocalCluster
 from harness.clusters.shared import LocalFolder
 from harness.clusters.state import ClusterSpec, StateFolder
+from harness.clusters.status import ClusterStatus
 from harness.jobs.replay import ReplayOptions
 from harness.jobs.spark import installation
 from harness.jobs.spark.plan import SparkPlace
@@ -38,8 +39,8 @@ from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 from studies.planned_cluster import (
     BelowDue,
+    Command,
     MasterHistory,
-    Recorder,
     add_node,
     decommission,
     fresh,
@@ -91,8 +92,11 @@ def usage(own: Path) -> None:
         write_text(own / "usage.json", call("usage", str(own / "recording.jsonl"), "--every", "day", "--json"))
 
 
-def one_run(own: Path, load: Load, side: str) -> None:
-    """A load on a real cluster of its own, recorded; what the ResourceManager then says of it is kept."""
+def one_run(own: Path, load: Load, side: str, configuration: Callable[[ClusterStatus], Path] | None = None) -> None:
+    """A load on a real cluster of its own, recorded; what the ResourceManager then says of it is kept.
+
+    ``configuration``: the file of a controller, which runs beside the load (`enforce`); None: no controller.
+    """
     file, exclude = own / "capacity-scheduler.xml", own / "exclude"
     write_text(file, load.file(side))
     write_text(exclude, "")
@@ -111,12 +115,13 @@ def one_run(own: Path, load: Load, side: str) -> None:
             machine_beside(own / "machine.json"),
             RestClient([status.address.rest], HttpOptions(user=getpass.getuser())) as rest,
         ):
-            _played(own, load, side, rest, cluster)
+            config = None if configuration is None else configuration(status)
+            _played(own, load, side, rest, cluster, config)
     finally:
         cluster.down()
 
 
-def _played(own: Path, load: Load, side: str, rest: RestClient, cluster: LocalCluster) -> None:
+def _played(own: Path, load: Load, side: str, rest: RestClient, cluster: LocalCluster, config: Path | None) -> None:
     state = cluster.folder.load()
     if state is None:
         raise InputError("the cluster is gone", where=str(own), hint="run it again")
@@ -145,8 +150,11 @@ def _played(own: Path, load: Load, side: str, rest: RestClient, cluster: LocalCl
         words = ["--rm", rest.http.current, "--history", stack.enter_context(MasterHistory(replayer, jobs)).url]
         if load.spark is not None:
             words += ["--spark-history", stack.enter_context(spark_history(logs))]
-        recorder = Recorder(own / "recording.jsonl", *words)
-        stack.callback(recorder.stop)
+        if config is not None:
+            words += ["--config", str(config)]
+            stack.callback(Command(own / "enforce.txt", "enforce", "--config", str(config)).stop)
+        follow = ("record", "--follow", str(own / "recording.jsonl"), "--every", "1", *words)
+        stack.callback(Command(own / "record.txt", *follow).stop)
         time.sleep(3.0)
         below = BelowDue(load.shares(side))
         _until_all_ended(steps, rest, below)
@@ -164,6 +172,7 @@ def _played(own: Path, load: Load, side: str, rest: RestClient, cluster: LocalCl
         for one in sorted(rest.apps(), key=lambda one: one.started_ms)
     ]
     write_json(own / "below.json", below.seconds)
+    write_json(own / "samples.json", {"samples": below.samples})
     write_json(own / "apps.json", {"apps": apps})
 
 

@@ -188,6 +188,8 @@ class BelowDue:
         self.seconds = dict.fromkeys(LEAVES, 0.0)
         self._last_s: float | None = None
         self._short: set[str] = set()
+        #: Of each poll the seconds, the cluster's memory, and what each leaf holds and wants, MB.
+        self.samples: list[dict[str, Any]] = []
 
     def poll(self, status: SchedulerStatus, now_s: float) -> None:
         """Count the time since the last poll for each leaf that was short then."""
@@ -195,6 +197,14 @@ class BelowDue:
             for leaf in self._short:
                 self.seconds[leaf] += now_s - self._last_s
         capacity = max(status.capacity.memory_mb, 1)
+        self.samples.append(
+            {
+                "at_s": round(now_s, 3),
+                "capacity_mb": capacity,
+                "used_mb": [status.queues[leaf].used.memory_mb for leaf in LEAVES],
+                "demand_mb": [status.queues[leaf].demand.memory_mb for leaf in LEAVES],
+            }
+        )
         self._short = {
             leaf
             for leaf in LEAVES
@@ -204,20 +214,21 @@ class BelowDue:
         self._last_s = now_s
 
 
-class Recorder:
-    """`yarnfair record --follow` beside the load."""
+class Command:
+    """A command of yarnfair that runs beside the load until it is stopped. ``log``: what it prints."""
 
-    def __init__(self, file: Path, *words: str) -> None:
-        self.file = file
-        command = [sys.executable, "-m", "harness", "record", "--follow", str(file), "--every", "1", *words]
-        self._out = (file.parent / "record.txt").open("w")
-        self._process = subprocess.Popen(command, stdout=self._out, stderr=self._out)
+    def __init__(self, log: Path, *words: str) -> None:
+        self._out = log.open("w")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "harness", *words], stdout=self._out, stderr=self._out, cwd=log.parent
+        )
 
-    def stop(self) -> None:
-        """End it as `kill` does: Ctrl-C is not heard by what a script has started in the background."""
+    def stop(self) -> int:
+        """End it as `kill` does: Ctrl-C is not heard by what a script has started in the background. The exit code."""
         self._process.send_signal(signal.SIGTERM)
-        self._process.wait(timeout=60)
+        code = self._process.wait(timeout=60)
         self._out.close()
+        return code
 
 
 def fresh(folder: Path) -> Path:
