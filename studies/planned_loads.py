@@ -105,6 +105,8 @@ class Load:
         Queue -> maximum percentage of its parent after the change.
     joins_s, leaves_s
         When a fourth node joins, and when it is decommissioned gracefully; None: it does not.
+    settings
+        Further properties of the Capacity Scheduler, without their prefix.
     """
 
     why: str
@@ -114,6 +116,7 @@ class Load:
     caps_after: Mapping[str, float] = field(default_factory=dict)
     joins_s: float | None = None
     leaves_s: float | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
 
     def capacities(self, side: str) -> dict[str, float]:
         """Return queue -> percentage of its parent ``before`` or ``after`` the change."""
@@ -141,7 +144,7 @@ class Load:
         said |= {f"{path}.capacity": f"{percent:g}" for path, percent in own.items()}
         if side == "after":
             said |= {f"{path}.maximum-capacity": f"{percent:g}" for path, percent in self.caps_after.items()}
-        said |= {f"{leaf}.user-limit-factor": "10" for leaf in LEAVES}
+        said |= {f"{leaf}.user-limit-factor": "10" for leaf in LEAVES} | dict(self.settings)
         rows = "".join(
             f"  <property><name>{PREFIX}{name}</name><value>{text}</value></property>\n" for name, text in said.items()
         )

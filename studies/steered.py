@@ -14,6 +14,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,19 +28,25 @@ from studies.planned import one_run
 from studies.planned_cluster import fresh
 from studies.real_runs import call
 from studies.result import in_one_line
-from studies.steered_loads import LOADS
+from studies.steered_loads import ASKED_FOR, LOADS
 
 #: Runs without a controller: the recorded one, and one that shows the noise.
 WITHOUT = ("recorded", "again")
 
 
 def run(folder: Path, loads: Sequence[str]) -> None:
-    """Each load: the recorded run, the answer, the run under the controller. The repeats come last."""
-    for name in loads:
-        own = folder / name
-        _once(own / "recorded")
-        assessed(own)
-        _once(own / "steered", own / "assess" / "enforce.yaml")
+    """The recorded runs, the answers, the runs under the controller, and last the repeats.
+
+    An answer needs no cluster, so that it is computed while the next load runs.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        answers = {}
+        for name in loads:
+            _once(folder / name / "recorded")
+            answers[name] = pool.submit(assessed, folder / name)
+        for name in loads:
+            answers[name].result()
+            _once(folder / name / "steered", folder / name / "assess" / "enforce.yaml")
     for name in loads:
         _once(folder / name / "again")
 
@@ -49,8 +57,15 @@ def _once(own: Path, recommended: Path | None = None) -> None:
         return
     print(f"{own.parent.name}, {own.name}", file=sys.stderr, flush=True)
     load = LOADS[own.parent.name]
-    steering = None if recommended is None else (lambda status: configuration(own, recommended, status))
-    one_run(fresh(own), load, "before", steering)
+    if recommended is None:
+        one_run(fresh(own), load, "before")
+        return
+    one_run(
+        fresh(own),
+        replace(load, settings=ASKED_FOR),
+        "before",
+        lambda status: configuration(own, recommended, status),
+    )
 
 
 def assessed(own: Path) -> None:

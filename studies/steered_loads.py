@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from studies.planned_loads import ADHOC, DAILY, HOURLY, REPORTS, Jobs, Load
+from studies.planned_loads import ADHOC, DAILY, HOURLY, LEAVES, REPORTS, Jobs, Load
 from studies.planned_loads import LOADS as PLANNED
 
 #: Two queues lend for most of a minute, and return with more work than their capacity can do at once.
@@ -29,6 +29,12 @@ LOADS: Mapping[str, Load] = {
     "inner": PLANNED["inner"],
     "nodes": PLANNED["nodes"],
     "top": PLANNED["top"],
+}
+#: What `enforce` asks an administrator to set before it writes (traps user-limit-factor and maximum-applications). It
+#: changes nothing here without a controller: a user may take the whole cluster before and after.
+ASKED_FOR: Mapping[str, str] = {
+    "global-queue-max-application": "10000",
+    **{f"{leaf}.user-limit-factor": "-1" for leaf in LEAVES},
 }
 #: The answers of `assess` that were expected, written down with the loads.
 EXPECTED: Mapping[str, str] = {

@@ -82,7 +82,7 @@ def assess(
         write_document,
     )
     from harness.results.folders import Contents, claim
-    from harness.traces.accounting import Shape, account_lines, account_of
+    from harness.traces.accounting import account_lines, account_of
 
     if trace is None and rm is None and config is None:
         raise CallError("nothing to assess", hint="give a TRACE, --rm URL, or the controller's --config FILE")
@@ -131,7 +131,7 @@ def assess(
         account_of(found.header, found.jobs), trace=str(found.path), out=str(folder), page=str(folder / PAGE)
     )
     write_document(folder / DOCUMENT, document)
-    about = f"{found.path.name}: {found.header.source[:300]}; {Shape.of(found.jobs).line()}"
+    about = f"{found.path.name}: {found.header.source[:300]}; {'; '.join(account_lines(found.header, found.jobs))}"
     write_page(folder / PAGE, done, about)
     _print(document, as_json)
 

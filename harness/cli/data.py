@@ -203,7 +203,7 @@ def convert(
         write_output(out, made.read_bytes())
     tasks = sum(len(stage.tasks_s) for job in trace.jobs for stage in job.stages)
     document = {
-        **account_of(trace.header, trace.jobs),
+        **account_of(trace.header, trace.jobs, played=False),
         "trace": str(out),
         "applications": len(trace.jobs),
         "tasks": tasks,
@@ -212,7 +212,7 @@ def convert(
     }
     size = sum(node.count for node in trace.header.nodes)
     lines = [
-        *account_lines(trace.header, trace.jobs),
+        *account_lines(trace.header, trace.jobs, played=False),
         f"{out}: {len(trace.jobs):,} applications, {tasks:,} tasks, {len(trace.header.leaves()):,} queues, "
         f"{size:,} nodes",
     ]

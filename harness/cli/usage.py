@@ -67,7 +67,7 @@ def usage(
         frame = pd.DataFrame(rows_of(periods), columns=list(COLUMNS))
         write_output_by(parquet, lambda path: frame.to_parquet(path, index=False))
     assumed = assumed_of(found.jobs)
-    notes = [*account_lines(found.header, found.jobs), *(f"assumed: {what}" for what in assumed)]
+    notes = [*account_lines(found.header, found.jobs, played=paid_back), *(f"assumed: {what}" for what in assumed)]
     if page is not None:
         from harness.predict.usage_page import write_page
 
@@ -75,7 +75,7 @@ def usage(
     if not as_json:
         for line in notes:
             say(f"{trace}: {line}")
-    account = account_of(found.header, found.jobs)
+    account = account_of(found.header, found.jobs, played=paid_back)
     if assumed:
         account["assumed"] = [*account.get("assumed", []), *assumed]
     document = {**account, "every": every, "periods": document_of(periods)}

@@ -94,7 +94,9 @@ def answer(
             )
             done = plan(found, sides, phases=phases, processes=processes)
     known = Shape.of(found.jobs).known
-    cases = judged(read_rules, done.queues, done.reproduction_error, done.added, known)
+    cases = judged(
+        read_rules, done.queues, done.reproduction_error, done.added, known, found.header.asynchronous is True
+    )
     document = {
         "trace": str(trace),
         **account_of(found.header, found.jobs),

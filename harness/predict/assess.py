@@ -108,6 +108,7 @@ def assess(
             real_wait_s=fmean(waits) if waits else 0.0,
             missing=missing,
             unknown=trace.header.unknown,
+            asynchronous=trace.header.asynchronous is True,
             completion_s=times,
             recorded=len(trace.jobs),
             causes=causes_of(real_s, _real_waits(ended), now),

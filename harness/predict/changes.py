@@ -412,6 +412,7 @@ def judged(
     error: float | None = None,
     added: QueueChange | None = None,
     known: float = 1.0,
+    asynchronous: bool = False,
 ) -> list[Case]:
     """Apply every rule to its queues; ``*`` means all queues with applications.
 
@@ -427,6 +428,8 @@ def judged(
         The additional application; None if there is none.
     known : float
         The fraction of the recorded work that is known task by task.
+    asynchronous : bool
+        Whether the recorded cluster places containers asynchronously, which the simulator does not.
 
     Raises
     ------
@@ -441,6 +444,8 @@ def judged(
         unsure = (
             f"the replay before the change is {100 * error:.0f} % off the recording (at most {100 * MOST_ERROR:.0f} %)"
         )
+    elif asynchronous:
+        unsure = "the cluster places containers asynchronously, the simulator at heartbeats"
     elif known < LEAST_KNOWN:
         unsure = f"of {100 * (1 - known):.0f} % of the work the tasks are not known"
     cases = []

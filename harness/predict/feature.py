@@ -116,7 +116,9 @@ class Feature:
     uncovered
         The simulator's name for it (`Dropped.what`), if the simulator does not cover it.
     played_without
-        Whether it changes the scheduler's decisions but is not recorded. A replay then simulates a cluster without it.
+        Whether it changes the scheduler's decisions but is not simulated. A replay then simulates a cluster without it.
+    told
+        What a verb does about that, if a recording has the feature; empty: no recording has it.
     shown
         The cells of verbs for which the code itself gives none.
     """
@@ -129,6 +131,7 @@ class Feature:
     traps: tuple[str, ...] = ()
     uncovered: str = ""
     played_without: bool = False
+    told: str = ""
     shown: Mapping[Verb, Cell] = field(default_factory=dict)
 
     def cell(self, verb: Verb, cluster: Cluster | None = None) -> Cell:
@@ -139,7 +142,9 @@ class Feature:
         elif verb in ("whatif", "plan"):
             found = self._simulated(cluster)
         if found is None and self.played_without and verb in ("assess", "whatif", "plan") and not self._recorded():
-            found = Cell("counted but not steered", f"a recording does not have it: played without {self.title}")
+            found = Cell(
+                "counted but not steered", self.told or f"a recording does not have it: played without {self.title}"
+            )
         return found or self.shown.get(verb, Cell("not tried"))
 
     def _enforced(self, cluster: Cluster) -> Cell | None:

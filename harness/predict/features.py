@@ -330,6 +330,8 @@ FEATURES: tuple[Feature, ...] = (
         traps=("asynchronous",),
         uncovered="asynchronous scheduling",
         played_without=True,
+        told="played without asynchronous scheduling; a recording says whether the cluster has it, and the answer is "
+        "unsure then",
         shown={"record": _READ_CAPACITY, "usage": _READ_CAPACITY},
     ),
     Feature(

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Literal
 
+from harness.yarn.capacity.properties import ASYNCHRONOUS
+
 Answer = Literal["yes", "no", "unsure"]
 #: Attributes of a whole run (`Outcome`).
 Figure = Literal["all_s", "loss", "contended", "utilisation", "wait_s", "makespan_s"]
@@ -141,6 +143,7 @@ class Evidence:
     span_s : how long the recording is.
     missing : what else would be useful, in words.
     unknown : necessary data that the trace does not have, in words.
+    asynchronous : whether the recorded cluster places containers asynchronously, which the simulator does not.
     left_out : what the trace omits of its original, if that may change the answer; else empty.
     masters : whether a limit on ApplicationMasters is what applications wait for, in a sentence (`masters_cause`);
         else empty.
@@ -156,6 +159,7 @@ class Evidence:
     real_wait_s: float = 0.0
     missing: Sequence[str] = ()
     unknown: Sequence[str] = ()
+    asynchronous: bool = False
     left_out: str = ""
     causes: Sequence[str] = ()
     masters: str = ""
@@ -375,6 +379,10 @@ def judge(evidence: Evidence) -> Verdict:
         return said("unsure", why, _LONGER, early=True)
     if evidence.left_out:
         return said("unsure", "too much of what ran is not in the trace", f"{evidence.left_out}.", early=True)
+    if evidence.asynchronous:
+        why = "the cluster places containers asynchronously, the simulator at heartbeats"
+        missing = f"Missing: a recording with {ASYNCHRONOUS}=false, without which `enforce` writes nothing."
+        return said("unsure", why, missing, early=True)
     if stuck:
         why = f"in the replay no application of {', '.join(stuck[:4])} ends, as some did in reality"
         missing = "Missing: what held their applications back or let them end (limits of masters or of queues)."

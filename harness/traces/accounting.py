@@ -14,6 +14,17 @@ from typing import Any
 
 from harness.traces.recorded import ExecutorsLine, Header, JobLine, LeftOutLine
 
+#: What a reader has to know of a simulation of a cluster that places containers asynchronously.
+ASYNCHRONOUS_CLUSTER = (
+    "the cluster places containers asynchronously, the simulator at heartbeats: there, an application that asks first "
+    "may take an empty cluster whole, so waits and shares may differ from those of every replay; record it with "
+    "yarn.scheduler.capacity.schedule-asynchronously.enable=false, without which `enforce` writes nothing"
+)
+#: The same if the recording does not say which of both the cluster does.
+SYNCHRONOUS = (
+    "containers are placed at heartbeats: the recording does not say whether the cluster places them asynchronously, "
+    "the default since Hadoop 3.5, which no replay does (where you know it, write `asynchronous` into its first line)"
+)
 #: If more than this fraction of the container time, the jobs or the attempts is left out, the rest may be another load.
 NEGLIGIBLE = 0.02
 
@@ -191,26 +202,35 @@ class Shape:
         )
 
 
-def account_lines(header: Header, jobs: Iterable[JobLine]) -> list[str]:
+def account_lines(header: Header, jobs: Iterable[JobLine], *, played: bool = True) -> list[str]:
     """Return what a reader of a prediction has to know about its trace.
 
     The lines cover how much of the work is known task by task, what was left out, assumed or unknown, and whether that
-    may change the prediction.
+    may change the prediction. ``played``: whether the trace is simulated, and not only counted.
     """
     listed = list(jobs)
     left_out = left_out_sentence(header.left_out)
     return [
         Shape.of(listed).line(),
         *([left_out] if left_out else []),
-        *(f"assumed: {what}" for what in header.assumed),
+        *(f"assumed: {what}" for what in assumed_of(header, played=played)),
         *(f"not known: {what}" for what in header.unknown),
-        *(f"unsure: {why}" for why in unsure_because(header, listed)),
+        *(f"unsure: {why}" for why in unsure_because(header, listed, played=played)),
     ]
 
 
-def unsure_because(header: Header, jobs: Iterable[JobLine]) -> list[str]:
-    """Explain why a prediction from this trace may be wrong for the whole load; empty if nothing speaks for that."""
-    found = []
+def assumed_of(header: Header, *, played: bool) -> list[str]:
+    """Return what a trace assumes, and what a simulation of it assumes in addition (``played``)."""
+    unseen = played and header.scheduler == "capacity" and header.asynchronous is None
+    return [*header.assumed, *([SYNCHRONOUS] if unseen else [])]
+
+
+def unsure_because(header: Header, jobs: Iterable[JobLine], *, played: bool = True) -> list[str]:
+    """Explain why a prediction from this trace may be wrong for the whole load; empty if nothing speaks for that.
+
+    ``played``: whether the trace is simulated, and not only counted.
+    """
+    found = [ASYNCHRONOUS_CLUSTER] if played and header.asynchronous else []
     if may_change_the_answer(header.left_out, jobs):
         found.append(
             f"more than {100 * NEGLIGIBLE:.0f} % of the jobs, the attempts or the container time were left out, and "
@@ -221,14 +241,14 @@ def unsure_because(header: Header, jobs: Iterable[JobLine]) -> list[str]:
     return found
 
 
-def account_of(header: Header, jobs: Iterable[JobLine]) -> dict[str, Any]:
+def account_of(header: Header, jobs: Iterable[JobLine], *, played: bool = True) -> dict[str, Any]:
     """Return what `account_lines` says, for ``--json``, without empty lists."""
     listed_jobs = list(jobs)
     found = {
         "left_out": [line.model_dump() for line in header.left_out if line.reason not in NOT_MISSING],
-        "assumed": list(header.assumed),
+        "assumed": assumed_of(header, played=played),
         "unknown": list(header.unknown),
-        "unsure": unsure_because(header, listed_jobs),
+        "unsure": unsure_because(header, listed_jobs, played=played),
     }
     return {"shape": asdict(Shape.of(listed_jobs)), **{name: listed for name, listed in found.items() if listed}}
 

@@ -299,6 +299,7 @@ class Recording:
                 "delays": new.delays.model_copy(update={"am_heartbeat_ms": beats}),
             }
         )
+        new = new.model_copy(update={"asynchronous": _asynchronous(self.header, new)})
         # Changes in lines about nodes need no further first line.
         told = nodes.written is not None and nodes.written.offered() == shown_by(new.nodes)
         alike = {"source": self.header.source, **({"nodes": self.header.nodes} if told else {})}
@@ -337,6 +338,17 @@ class Recording:
             "jobs": [job.model_dump(mode="json", exclude_none=True) for job in jobs],
         }
         write_json(self.state_path, plain(document))
+
+
+def _asynchronous(before: Header, now: Header) -> bool | None:
+    """Return whether containers were placed asynchronously in any part of a recording; None if that is not known.
+
+    A ResourceManager reads the setting at its start alone, and each start has a source of its own.
+    """
+    if before.source == now.source:
+        return before.asynchronous if now.asynchronous is None else now.asynchronous
+    both = {before.asynchronous, now.asynchronous}
+    return True if True in both else None if None in both else False
 
 
 @dataclass(slots=True)

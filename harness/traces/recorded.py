@@ -116,6 +116,9 @@ class Header(Line):
     """`fair` or `capacity`; none: the Fair Scheduler is assumed."""
     capacity: dict[str, str] | None = None
     """The Capacity Scheduler's limits of queues, users and masters, as in an experiment file."""
+    asynchronous: bool | None = None
+    """Whether the Capacity Scheduler placed containers asynchronously, at least for a part of the recording; none: not
+    known, because the ResourceManager did not show it."""
     delays: DelaysSpec = DelaysSpec()
     """As in an experiment file, where set or measured. Heartbeats and updates of a recorded cluster are as its
     ResourceManager's configuration shows them, or else Hadoop's defaults."""

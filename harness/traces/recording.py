@@ -36,9 +36,13 @@ from harness.traces.recorded import (
 from harness.traces.spec import DelaysSpec, MasterSpec
 from harness.yarn.answers import AppStatus, NodeStatus
 from harness.yarn.capacity.monitors import monitored, preempts
-from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX
+from harness.yarn.capacity.source import StoreSource
+from harness.yarn.errors import BadAnswer, Refused
+from harness.yarn.fair.javanum import parse_boolean
 from harness.yarn.plausible import Sifted, clock_was_set, sift
 from harness.yarn.queue_answers import CAPACITY, SchedulerStatus, comparable_settings, steady_weights, with_created
+from harness.yarn.releases import asynchronous_by_default
 from harness.yarn.rest import shown_site
 from harness.yarn.rmclient import RmClient
 
@@ -227,6 +231,7 @@ def rm_header(
         conf=scheduler_properties(properties),
         scheduler="capacity" if on_capacity else "fair",
         capacity={**_limits(client, properties), **_calculator(properties)} if on_capacity else None,
+        asynchronous=places_asynchronously(client, properties, info.hadoop) if on_capacity else None,
         delays=DelaysSpec(
             node_heartbeat_ms=whole_property(properties, NODE_HEARTBEAT),
             end_heartbeat_ms=HADOOPS_DELAYS.end_heartbeat_ms if histories is not None else None,
@@ -239,6 +244,31 @@ def rm_header(
             *(histories.assumed_words() if histories is not None else []),
         ],
     )
+
+
+def places_asynchronously(client: RmClient, properties: Mapping[str, str], hadoop: tuple[int, int]) -> bool | None:
+    """Return whether a Capacity Scheduler places containers asynchronously; None if the ResourceManager hides it.
+
+    A store shows the scheduler's whole configuration. Otherwise only a value in ``/conf`` tells: Hadoop's default
+    depends on the release, and capacity-scheduler.xml, which is not shown, may have another value.
+
+    Parameters
+    ----------
+    client
+        The ResourceManager.
+    properties
+        Its ``/conf``; empty if it does not show that page.
+    hadoop
+        Its release: major and minor number.
+    """
+    try:
+        stored: Mapping[str, str] | None = StoreSource(client.rest.http).read().values
+    except (Refused, BadAnswer):
+        stored = None
+    text = ((stored or {}).get(ASYNCHRONOUS) or properties.get(ASYNCHRONOUS) or "").strip()
+    if not text and (stored is None or not properties):
+        return None
+    return parse_boolean(text, asynchronous_by_default(hadoop))
 
 
 def _assumed_of_preemption(status: SchedulerStatus, properties: Mapping[str, str]) -> list[str]:

@@ -87,6 +87,14 @@ def test_no_gate_is_open_for_a_load_of_which_most_tasks_are_not_known() -> None:
     assert (case.verdict, case.why) == ("not judged", "of 60 % of the work the tasks are not known")
 
 
+def test_no_gate_is_open_for_a_cluster_that_places_containers_asynchronously() -> None:
+    (case,) = judged(
+        [Rule.read("completion(a) > +10%")], [queue(completion=Change((100.0,), (101.0,)))], 0.0, asynchronous=True
+    )
+    assert case.verdict == "not judged"
+    assert case.why.startswith("the cluster places containers asynchronously")
+
+
 def test_what_the_replay_may_be_off_by_is_no_change() -> None:
     change = Change((100.0, 100.0), (110.0, 111.0))
     assert (change.word(0.03), change.word(0.15)) == ("later", "same")

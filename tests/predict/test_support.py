@@ -7,6 +7,7 @@ import json
 import socket
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,13 +30,14 @@ from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.preempt_conf import PREEMPTION_PREFIX
 from harness.sim.simulate import Simulation
 from harness.traces.recorded import Header, NodeLine, QueueLine
-from harness.traces.recording import nodes_of, rm_header
+from harness.traces.recording import nodes_of, places_asynchronously, rm_header
 from harness.yarn import answers
 from harness.yarn.answers import NodeStatus
 from harness.yarn.capacity.convert import render_properties
 from harness.yarn.capacity.monitors import POLICIES, PREEMPTION
 from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX, shown_properties, unseen_templates
 from harness.yarn.capacity.traps import preemption_bound
+from harness.yarn.errors import Refused
 from harness.yarn.queue_limits import scheduler_limits
 from tests.clusters.test_doctor import CAPACITY_FILE, RECORDED, held
 from tests.control.driven import controlled
@@ -178,6 +180,43 @@ def test_what_a_recording_does_not_have_is_played_without(feature: Feature, verb
     assert not keys & set(header.conf)
     assert not {name.removeprefix(PREFIX) for name in keys} & set(capacity_limits_of(header))
     assert not keys & set(loaded.spec.conf)
+
+
+def conf_of(stored: dict[str, str] | None) -> Any:
+    """A client of a ResourceManager whose store has these properties; None: a file, which REST does not show."""
+
+    def request(_: str, path: str, **__: object) -> Any:
+        if stored is None:
+            raise Refused("This API only works for mutable configuration", status=400)
+        if path.endswith("/version"):
+            return SimpleNamespace(document={"versionID": 1}, url="http://rm")
+        rows = [{"name": name, "value": text} for name, text in {**CAPACITY_BASE.values, **stored}.items()]
+        return SimpleNamespace(document={"property": rows}, url="http://rm")
+
+    return SimpleNamespace(rest=SimpleNamespace(http=SimpleNamespace(current="http://rm", request=request)))
+
+
+@pytest.mark.parametrize(
+    ("hadoop", "stored", "site", "expected"),
+    [
+        ((3, 5), {}, {}, True),
+        ((3, 5), {ASYNCHRONOUS: "false"}, {}, False),
+        ((3, 4), {}, {}, False),
+        ((3, 4), {ASYNCHRONOUS: "true"}, {}, True),
+        ((3, 5), {ASYNCHRONOUS: "true"}, {ASYNCHRONOUS: "false"}, True),
+        ((3, 5), None, {}, None),
+        ((3, 4), None, {}, None),
+        ((3, 5), None, {ASYNCHRONOUS: "false"}, False),
+        ((3, 4), None, {ASYNCHRONOUS: " TRUE "}, True),
+    ],
+)
+def test_a_recording_says_whether_containers_are_placed_asynchronously(
+    hadoop: tuple[int, int], stored: dict[str, str] | None, site: dict[str, str], expected: bool | None
+) -> None:
+    """It is known by the store or by /conf. A recording did not hold it at all."""
+    assert places_asynchronously(conf_of(stored), {**CAPACITY_BASE.site, **site}, hadoop) is expected
+    # A store without the property tells nothing while /conf is hidden.
+    assert stored or places_asynchronously(conf_of(stored), {}, hadoop) is None
 
 
 def test_a_recording_has_the_switch_of_fair_preemption_and_no_time_outs(tmp_path: Path) -> None:

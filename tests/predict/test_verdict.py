@@ -54,6 +54,13 @@ EVIDENCE = Evidence(
 )
 
 
+def test_a_cluster_that_places_containers_asynchronously_gets_no_yes_from_a_simulation_by_heartbeats() -> None:
+    assert judge(EVIDENCE).answer == "yes"
+    found = judge(replace(EVIDENCE, asynchronous=True))
+    assert (found.answer, found.early, found.best) == ("unsure", True, None)
+    assert "schedule-asynchronously.enable=false" in found.lines[1]
+
+
 def test_a_page_sets_the_numbers_of_the_verdict_but_not_the_queues_names(tmp_path: Path) -> None:
     """A queue may be called 1,200 or -2: that is no number of ours."""
     names = {"root.a": "root.1,200", "root.b": "root.-2"}

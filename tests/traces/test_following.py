@@ -22,7 +22,9 @@ from harness.sim.serve.rpc import RpcServer
 from harness.sim.setup import SimSetup
 from harness.traces.following import MISSING_LOOKS, Follower, Following, Recording, Seen, follow
 from harness.traces.histories import Histories
-from harness.traces.recorded import read_trace, running_beside
+from harness.traces.node_following import NodeRecorder
+from harness.traces.nodes import NodeLine
+from harness.traces.recorded import Header, QueueLine, read_trace, running_beside
 from harness.traces.recording import idle_words, job_of, uncounted_words
 from harness.traces.spark_history import SparkHistory
 from harness.yarn.fair.parse import parse_allocations
@@ -305,6 +307,29 @@ def test_nodes_that_come_and_go_are_recorded_over_a_restart_of_the_recorder(worl
     assert all(-1.5 <= late <= 41.0 for late in late_s), late_s
     assert sum(text.startswith(b'{"trace"') for text in path.read_bytes().splitlines()) == 1
     assert not header.assumed
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "restarted", "expected"),
+    [
+        (True, None, False, True),  # the store does not answer for once
+        (None, False, False, False),  # the file was begun by a recorder that did not ask
+        (True, False, True, True),  # a part of the recording
+        (False, False, True, False),
+        (None, False, True, None),
+        (False, None, True, None),
+    ],
+)
+def test_a_file_says_asynchronous_if_any_part_of_it_is(
+    before: bool | None, now: bool | None, restarted: bool, expected: bool | None, tmp_path: Path
+) -> None:
+    nodes = [NodeLine(memory_mb=1024, vcores=1)]
+    first = Header(nodes=nodes, queues={"root.a": QueueLine()}, source="cluster 1", asynchronous=before)
+    later = first.model_copy(update={"source": "cluster 2" if restarted else "cluster 1", "asynchronous": now})
+    with Recording(tmp_path / "weeks.jsonl") as recording:
+        recording.zero_ms, recording.header = 0, first.model_copy(update={"zero_ms": 0})
+        written = recording.changed(later, NodeRecorder())
+    assert (recording.header if written is None else written).asynchronous is expected
 
 
 def test_what_event_logs_have_said_stands_in_the_file_after_a_restart_of_the_recorder(

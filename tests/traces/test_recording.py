@@ -21,6 +21,7 @@ from harness.traces.histories import Histories
 from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, put_trace
 from harness.traces.recording import _by_integrals, am_share_of, job_of, nodes_of
 from harness.yarn.answers import NodeStatus
+from harness.yarn.capacity.properties import ASYNCHRONOUS
 from harness.yarn.errors import Unreachable
 from harness.yarn.fair.parse import parse_allocations
 
@@ -89,6 +90,26 @@ def test_settings_are_those_that_were_set(experiment: LoadedExperiment) -> None:
     given = run_header(experiment, "x", MEASURED, nodes=nodes, given=shown)
     assert given.conf == {"yarn.scheduler.minimum-allocation-mb": "512"}
     assert (given.delays.node_heartbeat_ms, given.delays.update_ms, given.delays.end_heartbeat_ms) == (300, None, 650)
+
+
+@pytest.mark.parametrize(
+    ("more", "given", "expected"),
+    [
+        ("", None, False),  # our own clusters switch it off
+        ("capacity: {schedule-asynchronously.enable: 'true'}\n", None, True),
+        ("", {}, None),
+        ("", {ASYNCHRONOUS: "true"}, True),
+    ],
+)
+def test_a_run_says_whether_its_capacity_scheduler_was_asynchronous(
+    more: str, given: dict[str, str] | None, expected: bool | None, experiment: LoadedExperiment, tmp_path: Path
+) -> None:
+    (tmp_path / "y.yaml").write_text(EXPERIMENT + more)
+    loaded = load_experiment(str(tmp_path / "y.yaml"))
+    nodes = nodes_of([node("w1", 4096, 4)])
+    found = run_header(loaded, "x", MEASURED, nodes=nodes, given=given, scheduler="capacity")
+    assert found.asynchronous is expected
+    assert run_header(loaded, "x", MEASURED, nodes=nodes, given=given).asynchronous is None
 
 
 def test_an_application_that_still_runs_has_done_what_was_counted() -> None:

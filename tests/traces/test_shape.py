@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from harness.model.queues import SchedulerName
 from harness.traces.accounting import Shape, account_lines, account_of
 from harness.traces.recorded import Header, LeftOutLine, NodeLine, QueueLine
 from tests.predict.loads import job
@@ -32,3 +33,29 @@ def test_a_trace_that_lacks_much_is_told_to_be_unsure() -> None:
     assert told["unsure"] == ["what the trace does not say may change every figure"]
     twice = LeftOutLine(reason="the same job again", jobs=5)
     assert "unsure" not in account_of(header.model_copy(update={"left_out": [twice]}), jobs)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "asynchronous", "said"),
+    [("capacity", True, "unsure"), ("capacity", False, ""), ("capacity", None, "assumed"), (None, None, "")],
+)
+def test_a_simulation_says_how_the_recorded_cluster_places_containers(
+    scheduler: SchedulerName | None, asynchronous: bool | None, said: str
+) -> None:
+    """A recording of an asynchronous Capacity Scheduler was played by heartbeats without a word."""
+    header = Header(
+        nodes=[NodeLine(memory_mb=1024, vcores=1)],
+        queues={"root.a": QueueLine()},
+        scheduler=scheduler,
+        asynchronous=asynchronous,
+    )
+    jobs = [job("a", "root.a", 0.0, 3, 10.0)]
+    told = [line for line in account_lines(header, jobs) if "asynchronously" in line]
+    assert [line.partition(":")[0] for line in told] == ([said] if said else [])
+    document = account_of(header, jobs)
+    assert [key for key in ("assumed", "unsure") if "asynchronously" in str(document.get(key))] == (
+        [said] if said else []
+    )
+    # What is only counted is as it was recorded.
+    assert not any("asynchronously" in line for line in account_lines(header, jobs, played=False))
+    assert "asynchronously" not in str(account_of(header, jobs, played=False))

@@ -21,6 +21,8 @@ from harness.jobs.replay import durations_ms, stages_in_order
 from harness.traces.recorded import Header, JobLine, NodeLine, QueueLine, job_line, mean_held_mb
 from harness.traces.recording import NODE_HEARTBEAT, UPDATE, scheduler_properties, whole_property
 from harness.traces.spec import DelaysSpec
+from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX
+from harness.yarn.fair.javanum import parse_boolean
 
 
 def node_heartbeat_ms(experiment: LoadedExperiment, given: Mapping[str, str] | None) -> int:
@@ -100,8 +102,22 @@ def run_header(
         # A Fair Scheduler's trace has the same keys as in earlier versions.
         scheduler=None if scheduler == DEFAULT_SCHEDULER else real.name,
         capacity=real.own_properties(spec),
+        asynchronous=_asynchronous(experiment, given) if real.name == "capacity" else None,
         delays=delays_of(experiment, measured, response_heartbeats, given=given),
     )
+
+
+def _asynchronous(experiment: LoadedExperiment, given: Mapping[str, str] | None) -> bool | None:
+    """Return whether the Capacity Scheduler of a run places containers asynchronously.
+
+    Clusters of ours do not, unless the experiment says so; of an external one its properties (``given``) may tell.
+    """
+    spec = experiment.spec
+    text = texts(spec.capacity).get(ASYNCHRONOUS.removeprefix(PREFIX))
+    text = (text or (texts(spec.conf) if given is None else given).get(ASYNCHRONOUS, "")).strip()
+    if not text and given is not None:
+        return None
+    return parse_boolean(text, False)
 
 
 def sizes_document(nodes: Sequence[NodeLine]) -> dict[str, Any]:
