@@ -10,12 +10,15 @@ from typing import Any
 
 from harness.control.settings import MAX_RATIO
 from harness.experiments.resolve import Variant
-from harness.model.queues import SchedulerName
+from harness.model.queues import SchedulerName, cluster_parts
 from harness.predict.playing import BUDGET_S, Player
-from harness.predict.replay import without_master_limits, write_experiment
+from harness.predict.replay import capacity_limits_of, without_master_limits, write_experiment
 from harness.predict.verdict import LEAST_WAIT_S, Evidence, Played, Verdict, best_of, causes_of, judge, masters_cause
 from harness.traces.accounting import Shape, left_out_sentence, may_change_the_answer
-from harness.traces.recorded import JobLine, Trace
+from harness.traces.recorded import Header, JobLine, Trace
+from harness.yarn.capacity.properties import ASYNCHRONOUS, PREFIX
+from harness.yarn.capacity.queues import queue_tree
+from harness.yarn.capacity.traps import find_traps
 
 #: Candidate half-lives and horizons, seconds.
 HALF_LIVES_S = (3600.0, 86_400.0)
@@ -61,6 +64,26 @@ def candidates_of(
         for policy in (("ltrf", "hltrf") if nested else ("ltrf",))
         for settings in each
     ]
+
+
+def traps_of(header: Header) -> list[str]:
+    """Return the names of what `enforce` asks to be set before it writes, as far as a recording shows it.
+
+    Of a Capacity Scheduler these are the blocking traps of its queues' limits; a recording has no others.
+    """
+    if header.scheduler != "capacity":
+        return []
+    own = {path: line.weight for path, line in header.queues.items()}
+    parts = cluster_parts(own, 100.0)
+    values = {f"{PREFIX}{key}": text for key, text in capacity_limits_of(header).items()}
+    for parent in ("root", *own):
+        below = [path for path in own if path.rpartition(".")[0] == parent]
+        if below:
+            values[f"{PREFIX}{parent}.queues"] = ",".join(path.rpartition(".")[2] for path in below)
+        values |= {f"{PREFIX}{path}.capacity": f"{100 * parts[path] / parts[parent]:.9g}" for path in below}
+    tree = queue_tree(values, source="the recording")
+    site = {**header.conf, ASYNCHRONOUS: "false"}
+    return [trap.name for trap in find_traps(values, site, tree) if trap.blocking and trap.preemption is None]
 
 
 def assess(
@@ -109,6 +132,7 @@ def assess(
             missing=missing,
             unknown=trace.header.unknown,
             asynchronous=trace.header.asynchronous is True,
+            traps=traps_of(trace.header),
             completion_s=times,
             recorded=len(trace.jobs),
             causes=causes_of(real_s, _real_waits(ended), now),

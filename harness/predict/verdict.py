@@ -144,6 +144,7 @@ class Evidence:
     missing : what else would be useful, in words.
     unknown : necessary data that the trace does not have, in words.
     asynchronous : whether the recorded cluster places containers asynchronously, which the simulator does not.
+    traps : names of what `enforce` asks to be set before it writes, as far as the trace shows it.
     left_out : what the trace omits of its original, if that may change the answer; else empty.
     masters : whether a limit on ApplicationMasters is what applications wait for, in a sentence (`masters_cause`);
         else empty.
@@ -160,6 +161,7 @@ class Evidence:
     missing: Sequence[str] = ()
     unknown: Sequence[str] = ()
     asynchronous: bool = False
+    traps: Sequence[str] = ()
     left_out: str = ""
     causes: Sequence[str] = ()
     masters: str = ""
@@ -445,7 +447,7 @@ def judge(evidence: Evidence) -> Verdict:
         f"Loses: {_queues(losses, 'longer')}." if losses else f"Loses: no queue by {_percent(floor)} or more.",
         _price(best, present),
         basis,
-        f"Settings: {_settings(best)}; begin in mode shadow.",
+        f"Settings: {_settings(best)}; begin in mode shadow{_before_writing(evidence.traps)}.",
         head=f"yes, but {_worst(losses)}" if losses else "",
         tail=f", of {len(best.outcomes)} phases",
         best=best,
@@ -534,6 +536,12 @@ def _figure(band: Band, unit: str) -> str:
 def _settings(best: Played) -> str:
     given = ", ".join(f"{key}={value:g}" for key, value in best.settings.items())
     return f"policy {best.policy} from outside{', ' + given if given else ''}"
+
+
+def _before_writing(traps: Sequence[str]) -> str:
+    if not traps:
+        return ""
+    return f", which names what to set before anything is written ({', '.join(traps)})"
 
 
 def _percent(part: float) -> str:

@@ -75,6 +75,7 @@ def document_of(found: Assessed, config: Path | None) -> dict[str, Any]:
             "name": best.name,
             "settings": dict(best.settings),
             "mode": "shadow",
+            "traps": list(found.evidence.traps),
             "max_ratio": MAX_RATIO if config is None else read_config(config).max_ratio,
             "config": None if config is None else str(config),
         }

@@ -19,8 +19,9 @@ from harness.experiments.resolve import LoadedExperiment, jobs_of, variants_of
 from harness.experiments.scheduler_file import read_scheduler_file
 from harness.experiments.simulated import setup_of
 from harness.model.preemption import PreemptionRule
-from harness.model.queues import NEVER_MS
+from harness.model.queues import NEVER_MS, SchedulerName
 from harness.model.resources import ZERO, Resource
+from harness.predict.assess import traps_of
 from harness.predict.feature import VERBS, Cluster, Feature, Verb, enforce_traps
 from harness.predict.features import CAPACITY_BASE, FAIR_BASE, FEATURES
 from harness.predict.replay import capacity_limits_of
@@ -217,6 +218,27 @@ def test_a_recording_says_whether_containers_are_placed_asynchronously(
     assert places_asynchronously(conf_of(stored), {**CAPACITY_BASE.site, **site}, hadoop) is expected
     # A store without the property tells nothing while /conf is hidden.
     assert stored or places_asynchronously(conf_of(stored), {}, hadoop) is None
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "factor", "expected"),
+    [("capacity", "10", ["user-limit-factor"]), ("capacity", "-1", []), ("fair", "10", [])],
+)
+def test_assess_finds_in_a_recording_what_enforce_asks_for(
+    scheduler: SchedulerName, factor: str, expected: list[str]
+) -> None:
+    """Percentages of a tree, and all limits that /scheduler shows of the leaves."""
+    weights = {"root.p": 60.0, "root.p.a": 30.0, "root.p.b": 70.0, "root.c": 40.0}
+    limits = {"user-limit-factor": factor, "maximum-applications": "1800", "ordering-policy": "fifo"}
+    header = Header(
+        nodes=[NodeLine(memory_mb=8192, vcores=8)],
+        queues={path: QueueLine(weight=weight) for path, weight in weights.items()},
+        scheduler=scheduler,
+        capacity={f"{leaf}.{key}": text for leaf in ("root.p.a", "root.p.b", "root.c") for key, text in limits.items()},
+        # Answered apart, and no matter of the queues.
+        asynchronous=True,
+    )
+    assert traps_of(header) == expected
 
 
 def test_a_recording_has_the_switch_of_fair_preemption_and_no_time_outs(tmp_path: Path) -> None:

@@ -61,6 +61,13 @@ def test_a_cluster_that_places_containers_asynchronously_gets_no_yes_from_a_simu
     assert "schedule-asynchronously.enable=false" in found.lines[1]
 
 
+def test_a_yes_names_what_has_to_be_set_before_anything_is_written() -> None:
+    """On a real cluster the recommended controller wrote nothing, and the answer had not said so."""
+    assert judge(EVIDENCE).lines[-1].endswith("begin in mode shadow.")
+    found = judge(replace(EVIDENCE, traps=("user-limit-factor",)))
+    assert found.lines[-1].endswith("what to set before anything is written (user-limit-factor).")
+
+
 def test_a_page_sets_the_numbers_of_the_verdict_but_not_the_queues_names(tmp_path: Path) -> None:
     """A queue may be called 1,200 or -2: that is no number of ours."""
     names = {"root.a": "root.1,200", "root.b": "root.-2"}
