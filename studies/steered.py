@@ -1,6 +1,7 @@
 """How true is `yarnfair assess` on a Capacity Scheduler? Five loads, written down before, on real nodes.
 
     python -m studies.steered run runs/steered
+    python -m studies.steered measure runs/steered -o docs/records/steered.json
 
 `run` takes each load of `studies.steered_loads` on a real local cluster (`studies.planned` runs it): `yarnfair record
 --follow` records it, `yarnfair assess` answers (before the next step begins), and the same load runs while `yarnfair
@@ -21,14 +22,15 @@ from typing import Any
 
 import yaml
 
-from harness.base.files import read_json, write_text
+from harness.base.files import write_text
 from harness.clusters.status import ClusterStatus
 from harness.control.settings import MAX_RATIO
 from studies.planned import one_run
 from studies.planned_cluster import fresh
 from studies.real_runs import call
-from studies.result import in_one_line
+from studies.result import in_one_line, write
 from studies.steered_loads import ASKED_FOR, LOADS
+from studies.steered_measure import measure
 
 #: Runs without a controller: the recorded one, and one that shows the noise.
 WITHOUT = ("recorded", "again")
@@ -95,21 +97,21 @@ def configuration(own: Path, recommended: Path, status: ClusterStatus) -> Path:
     return path
 
 
-def answer(own: Path) -> dict[str, Any]:
-    """The document of `assess` on a load."""
-    found: dict[str, Any] = read_json(own / "assess" / "assess.json")
-    return found
-
-
 @in_one_line("steered")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The exit code. What goes wrong is one line, and no file."""
     parser = argparse.ArgumentParser(prog="python -m studies.steered", description=__doc__)
-    parser.add_argument("what", choices=("run",))
+    parser.add_argument("what", choices=("run", "measure"))
     parser.add_argument("folder", metavar="FOLDER", type=Path, help="the runs")
     parser.add_argument("--loads", default=",".join(LOADS), help="names of loads [all]")
+    parser.add_argument("-o", "--out", type=Path, help="the record [standard output]")
     given = parser.parse_args(arguments)
-    run(given.folder.absolute(), given.loads.split(","))
+    folder, loads = given.folder.absolute(), given.loads.split(",")
+    if given.what == "run":
+        run(folder, loads)
+    else:
+        commands = "; ".join(f"python -m studies.steered {what} runs/steered" for what in ("run", "measure"))
+        write(given.out, commands, measure(folder, loads))
     return 0
 
 

@@ -1,0 +1,167 @@
+"""What `studies.steered` makes of its runs: the answers of `assess` against what a controller then did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from harness.base.errors import InputError
+from harness.base.files import read_json
+from harness.predict.verdict import NOTICEABLE
+from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
+from studies.planned_loads import LEAVES, Load
+from studies.planned_measure import real_figures
+from studies.steered_loads import EXPECTED, LOADS, WHY
+
+#: What ran where `assess` recommended nothing.
+OTHERWISE = "ltrf@outside"
+#: The runs of a load: without a controller (the recorded one, and its repeat), and under the controller.
+RUNS = ("recorded", "again", "steered")
+_CERTAIN = ("shorter", "longer", "same")
+
+
+def measure(folder: Path, names: Sequence[str] = tuple(LOADS)) -> dict[str, Any]:
+    """These loads of a folder. Raises InputError where a recorded run or one under the controller is missing."""
+    loads = {name: _load(folder / name, LOADS[name], name) for name in names}
+    rows = [row for load in loads.values() for row in load["queues"].values()]
+    return {
+        "loads": loads,
+        "missing": [name for name in LOADS if name not in names],
+        "answers_as_expected": sum(load["verdict"] == load["expected"] for load in loads.values()),
+        **counted(rows),
+    }
+
+
+def counted(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """How many words were right, and how many times lie in their bands. *unsure* predicts nothing."""
+    told = [row for row in rows if row["predicted"] in _CERTAIN]
+    banded = [row for row in rows if row["band_s"] is not None]
+    return {
+        "queues": len(rows),
+        "words": len(told),
+        "words_right": sum(row["right"] for row in told),
+        "opposite": sum(row["opposite"] for row in told),
+        "bands": len(banded),
+        "in_band": sum(row["in_band"] for row in banded),
+    }
+
+
+def _load(own: Path, load: Load, name: str) -> dict[str, Any]:
+    there = [run for run in RUNS if (own / run / "apps.json").exists()]
+    if not {"recorded", "steered"} <= set(there):
+        raise InputError("no recorded run, or none under the controller", where=str(own), hint="run it first")
+    said = read_json(own / "assess" / "assess.json")
+    best = said["recommended"].get("name") or OTHERWISE
+    row = said["policies"].get(best)
+    present = said["policies"]["capacity"]
+    real = {run: real_figures(own / run) for run in there}
+    losses = {run: sharing_loss(read_json(own / run / "samples.json")["samples"], load) for run in there}
+    floor = max(NOTICEABLE, (said["reproduction_error"] or 0.0) / 2)
+    queues = {
+        leaf: judged(
+            None if row is None else row["queues"].get(leaf),
+            [real[run][leaf]["completion"] for run in there if run != "steered"],
+            real["steered"][leaf]["completion"],
+            floor,
+        )
+        for leaf in LEAVES
+        if leaf in real["recorded"]
+    }
+    return {
+        "why": WHY[name],
+        "expected": EXPECTED[name],
+        "verdict": said["verdict"],
+        "headline": said["lines"][0],
+        "recommended": said["recommended"].get("name"),
+        "ran": best,
+        "reproduction_error": said["reproduction_error"],
+        "runs": there,
+        "failed": {run: real[run]["failed"] for run in there},
+        "machine": {run: read_json(own / run / "machine.json") for run in there},
+        "writes": writes(own / "steered" / "enforce.txt"),
+        "loss": {
+            "replayed_s": round(present["sharing_loss_integral"], 2),
+            "predicted_s": None if row is None else round(row["sharing_loss_integral"], 2),
+            "predicted_band_s": None if row is None else [round(one, 2) for one in row["sharing_loss_integral_band"]],
+            **{f"{run}_s": round(loss, 2) for run, loss in losses.items()},
+        },
+        "below_due_s": {
+            run: round(sum(found["below_due"] for leaf, found in real[run].items() if leaf in LEAVES), 1)
+            for run in there
+        },
+        "queues": queues,
+    }
+
+
+def judged(row: Mapping[str, Any] | None, without_s: Sequence[float], steered_s: float, floor: float) -> dict[str, Any]:
+    """One queue's prediction against what happened.
+
+    Parameters
+    ----------
+    row
+        What `assess` says of the queue under the policy that ran; None: nothing.
+    without_s
+        Mean completion without a controller: of the recorded run, and of its repeat if there is one.
+    steered_s
+        Mean completion under the controller.
+    floor
+        A smaller relative change is not told by `assess`.
+    """
+    before_s = sum(without_s) / len(without_s)
+    noise = (max(without_s) - min(without_s)) / before_s
+    change = steered_s / before_s - 1.0
+    happened = word(change, change, max(NOTICEABLE, noise))
+    predicted = "unsure"
+    told: dict[str, Any] = dict.fromkeys(("replayed_change", "change_band", "predicted_s", "band_s"))
+    if row is not None and "change" in row:
+        low, high = row["change_band"]
+        predicted = word(low, high, floor)
+        told = {
+            "replayed_change": round(row["change"], 4),
+            "change_band": [round(one, 4) for one in row["change_band"]],
+            "predicted_s": round(row["mean_completion_s"], 2),
+            "band_s": [round(one, 2) for one in row["mean_completion_band_s"]],
+        }
+    band_s = told["band_s"]
+    return {
+        "without_s": [round(one, 2) for one in without_s],
+        "steered_s": round(steered_s, 2),
+        "noise": round(noise, 4),
+        "change": round(change, 4),
+        "happened": happened,
+        **told,
+        "predicted": predicted,
+        "right": predicted == happened,
+        "opposite": {predicted, happened} == {"shorter", "longer"},
+        "in_band": band_s is not None and band_s[0] <= steered_s <= band_s[1],
+    }
+
+
+def word(low: float, high: float, floor: float) -> str:
+    """A relative change between two bounds in a word: *unsure* if the bounds do not agree on one."""
+    if high < 0 and -(low + high) / 2 >= floor:
+        return "shorter"
+    if low > 0 and (low + high) / 2 >= floor:
+        return "longer"
+    return "same" if max(-low, high) < floor else "unsure"
+
+
+def sharing_loss(samples: Sequence[Mapping[str, Any]], load: Load) -> float:
+    """The integral of the sharing loss degree (LTYARN eq. 5) of a real run, from what its queues held and wanted, s."""
+    shares = load.shares("before")
+    at_s = np.array([one["at_s"] for one in samples])
+    used, wanted = (np.array([one[name] for one in samples], dtype=float) for name in ("used_mb", "demand_mb"))
+    due = np.minimum(wanted, np.outer([one["capacity_mb"] for one in samples], [shares[leaf] for leaf in LEAVES]))
+    steps = np.diff(at_s)[:, None]
+    # What a poll shows stands until the next one.
+    got, owed = (np.vstack([np.zeros((1, len(LEAVES))), np.cumsum(one[:-1] * steps, axis=0)]) for one in (used, due))
+    loss = sharing_benefit_and_loss(fairness_degree(got, owed))[1]
+    return integral(at_s, np.abs(loss))
+
+
+def writes(log: Path) -> int:
+    """How often the controller wrote capacities."""
+    return log.read_text(encoding="utf-8").count(" info capacities: ")

@@ -1,0 +1,109 @@
+"""The study of what `assess` predicts on a Capacity Scheduler: its loads, how a queue is judged, a real run's loss."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import yaml
+
+from harness.control.config import read_config
+from harness.yarn.capacity.properties import parse_configuration
+from harness.yarn.capacity.queues import queue_tree
+from harness.yarn.capacity.traps import find_traps
+from studies.planned_loads import ADHOC, HOURLY, LEAVES
+from studies.steered import configuration
+from studies.steered_loads import ASKED_FOR, EXPECTED, LOADS, WHY
+from studies.steered_measure import counted, judged, sharing_loss, word
+
+
+def test_five_loads_with_the_answers_that_were_expected() -> None:
+    assert len(LOADS) == 5
+    assert set(LOADS) == set(EXPECTED) == set(WHY)
+
+
+def test_a_controller_may_write_once_what_enforce_asks_for_is_set() -> None:
+    def blocking(settings: dict[str, str]) -> list[str]:
+        text = replace(LOADS["returns"], settings=settings).file("before")
+        values = parse_configuration(text.encode(), source="it").values
+        return [trap.name for trap in find_traps(values, {}, queue_tree(values, source="it")) if trap.blocking]
+
+    assert blocking({}) == ["maximum-applications", "user-limit-factor"]
+    assert blocking(dict(ASKED_FOR)) == []
+
+
+def test_the_recommended_configuration_runs_bounded_on_the_cluster_that_is_there(tmp_path: Path) -> None:
+    status: Any = SimpleNamespace(
+        allocation_file=str(tmp_path / "capacity-scheduler.xml"),
+        address=SimpleNamespace(rest="http://127.0.0.1:1"),
+        rpc=lambda name: f"127.0.0.1:{len(name)}",
+    )
+    written = tmp_path / "assess.yaml"
+    found = read_config(configuration(tmp_path, written, status))
+    assert (found.policy, found.mode, found.max_ratio) == ("ltrf", "bounded", 3)
+    written.write_text(
+        yaml.safe_dump({"policy": "hltrf", "settings": {"horizon_s": 80.0}, "mode": "shadow", "max_ratio": 2.0})
+    )
+    found = read_config(configuration(tmp_path, written, status))
+    assert (found.policy, found.settings, found.mode, found.max_ratio) == ("hltrf", {"horizon_s": 80.0}, "bounded", 2)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "expected"),
+    [
+        (-0.3, -0.1, "shorter"),
+        (0.1, 0.3, "longer"),
+        (-0.02, 0.01, "same"),
+        (-0.2, 0.1, "unsure"),
+        (0.0, 0.04, "unsure"),
+    ],
+)
+def test_a_word_is_told_if_all_phases_agree(low: float, high: float, expected: str) -> None:
+    assert word(low, high, 0.03) == expected
+
+
+def said(low: float, high: float) -> dict[str, Any]:
+    mean = (low + high) / 2
+    band = [100 * (1 + low), 100 * (1 + high)]
+    return {
+        "change": mean,
+        "change_band": [low, high],
+        "mean_completion_s": 100 * (1 + mean),
+        "mean_completion_band_s": band,
+    }
+
+
+def test_a_queue_is_judged_by_two_runs_without_and_one_with_a_controller() -> None:
+    right = judged(said(-0.3, -0.1), [98.0, 102.0], 80.0, 0.03)
+    assert (right["happened"], right["right"], right["in_band"]) == ("shorter", True, True)
+    wrong = judged(said(-0.3, -0.1), [100.0], 120.0, 0.03)
+    assert (wrong["right"], wrong["opposite"], wrong["in_band"]) == (False, True, False)
+    # A change within what two equal runs differ by is none.
+    noisy = judged(said(-0.3, -0.1), [90.0, 110.0], 85.0, 0.03)
+    assert (noisy["happened"], noisy["right"], noisy["opposite"]) == ("same", False, False)
+    nothing = judged(None, [100.0], 80.0, 0.03)
+    assert (nothing["predicted"], nothing["predicted_s"]) == ("unsure", None)
+    found = counted([right, wrong, noisy, nothing])
+    assert (found["queues"], found["words"], found["words_right"], found["opposite"]) == (4, 3, 1, 1)
+    assert (found["bands"], found["in_band"]) == (3, 2)
+
+
+def test_a_real_runs_sharing_loss_is_that_of_the_papers() -> None:
+    """A queue with half of its due all the time has a fairness degree of 0.5, so a loss of 0.5 s in each second."""
+
+    def sample(at_s: float) -> dict[str, Any]:
+        used, wanted = dict.fromkeys(LEAVES, 0), dict.fromkeys(LEAVES, 0)
+        used[HOURLY], wanted[HOURLY] = 900, 5000  # due: 18 % of 10,000
+        used[ADHOC], wanted[ADHOC] = 5000, 5000  # 20 %: it has more than that
+        return {
+            "at_s": at_s,
+            "capacity_mb": 10_000,
+            "used_mb": [used[leaf] for leaf in LEAVES],
+            "demand_mb": [wanted[leaf] for leaf in LEAVES],
+        }
+
+    # Nothing is due before the first step, so that half a step of loss is missing.
+    assert sharing_loss([sample(float(at)) for at in range(11)], LOADS["returns"]) == pytest.approx(0.5 * 9.5)
