@@ -16,6 +16,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import uuid4
@@ -23,7 +24,7 @@ from uuid import uuid4
 import pytest
 
 MARK = "YARNFAIR_TEST_MARK"
-#: So long may what a command has started live after the signal.
+#: So long may what a command has started live after the signal, apart from the time for which it gets no processor.
 GRACE_S = 5.0
 STEP_S = 0.05
 #: How a command is ended; the last one closes its terminal.
@@ -117,27 +118,43 @@ def left_behind(
             os.close(terminal)
         else:
             process.send_signal(getattr(signal, ending))
-        rest_s = GRACE_S
-        while rest_s > 0:
-            process.poll()
-            if not marked(mark):
+        signalled_s, waited = time.monotonic(), Waited()
+        while left := marked(mark):
+            waited.look(left)
+            # What a command does at its end takes it longer where others have the processor.
+            if time.monotonic() - signalled_s - waited.seconds > GRACE_S:
                 break
             time.sleep(STEP_S)
-            # As much as was asked for, and of a core as much as each process gets: a machine that is busy with other
-            # things lets sleepers oversleep, and what a command does at its end takes it longer.
-            rest_s -= STEP_S * share_of_a_core()
-        return marked(mark)
+            process.poll()
+        return left
     finally:
-        for left in marked(mark):
+        for one in marked(mark):
             with contextlib.suppress(ProcessLookupError):
-                os.kill(left, signal.SIGKILL)
+                os.kill(one, signal.SIGKILL)
         process.wait()
 
 
-def share_of_a_core() -> float:
-    """How much of a core each process that wants one gets now."""
-    runnable = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
-    return min((os.cpu_count() or 1) / max(runnable, 1), 1.0)
+class Waited:
+    """How long processes could have run and had no processor, from the first look on, as the kernel counted it.
+
+    Of several that waited at the same time only the one that waited longest counts. The load of the machine would not
+    tell: a container may get a small part of it (``--cpu-shares``), however few processes run.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._known: dict[Path, int] | None = None
+
+    def look(self, processes: Iterable[int]) -> None:
+        now = {}
+        for path in (path for one in processes for path in Path(f"/proc/{one}/task").glob("*/schedstat")):
+            # It may have ended; and the kernel of another machine may count nothing.
+            with contextlib.suppress(OSError):
+                now[path] = int(path.read_text().split()[1])
+        if self._known is not None:
+            # A thread that is new has waited since it began, which was after the last look.
+            self.seconds += max((ns - self._known.get(path, 0) for path, ns in now.items()), default=0) / 1e9
+        self._known = now
 
 
 def _take_terminal() -> None:
@@ -212,3 +229,33 @@ def test_processes_that_are_left_are_found(tmp_path: Path) -> None:
         sleeper.kill()
         sleeper.wait()
         assert marked(mark) == {}
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the kernel does not count how long tasks wait")
+def test_the_time_without_a_processor_is_told_from_the_time_that_a_process_takes() -> None:
+    """Two busy processes on one core get half of it each; one that sleeps waits for no processor."""
+    core = min(os.sched_getaffinity(0))
+    busy = [sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"]
+    sleep = [sys.executable, "-c", "import time; print(flush=True); time.sleep(600)"]
+    with (
+        subprocess.Popen(sleep, stdout=subprocess.PIPE) as sleeper,
+        subprocess.Popen(busy) as one,
+        subprocess.Popen(busy) as other,
+    ):
+        try:
+            assert sleeper.stdout is not None
+            sleeper.stdout.readline()
+            time.sleep(1.0)
+            running, sleeping = Waited(), Waited()
+            running.look([one.pid, other.pid])
+            sleeping.look([sleeper.pid])
+            began_s = time.monotonic()
+            time.sleep(2.0)
+            running.look([one.pid, other.pid])
+            sleeping.look([sleeper.pid])
+            took_s = time.monotonic() - began_s
+        finally:
+            for process in (one, other, sleeper):
+                process.kill()
+    assert 0.4 * took_s < running.seconds < took_s + 0.5
+    assert sleeping.seconds < 0.1
