@@ -65,8 +65,9 @@ lint: setup
 
 # What is left out: LEAVE=long runs the slow tests too.
 LEAVE ?= long or slow
-# The slowest tests are named at the end, so that whoever makes one slow sees it.
-PYTEST = $(BIN)/python -m pytest -n $(JOBS) --dist loadgroup --no-loadscope-reorder --durations=40 --durations-min=10
+# The slowest tests are named at the end, and those that computed most, so that whoever makes one slow sees it.
+PYTEST = $(BIN)/python -m pytest -p tests.computing -n $(JOBS) --dist loadgroup --no-loadscope-reorder \
+  --durations=40 --durations-min=10
 
 # The engine is compiled while mypy has the other core.
 test: setup

@@ -11,8 +11,10 @@ to `make test-all`, and CI runs it on one of its two bare machines.
 from __future__ import annotations
 
 import fcntl
+import functools
 import importlib.util
 import os
+import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator
@@ -43,6 +45,10 @@ NEEDS: dict[str, list[tuple[str, ...]]] = {
 }
 #: marker -> the Python packages that must be there
 PACKAGES = {"kdc": ("gssapi",)}
+
+#: A test that needs parts is in a file that says so, or in this folder, whose fixtures need them.
+_SAYS_PARTS = re.compile(rf"\bmark\.({'|'.join([*NEEDS, 'live'])})\b")
+_CLUSTERS = ROOT / "tests" / "cluster"
 
 #: Groups of tests that one worker runs, the longest first: one that is started last is waited for.
 LONGEST = (
@@ -169,11 +175,29 @@ def _lacking(marker: str) -> list[str]:
     return [f"{name} on the PATH" for name in programs] + [f"the package {name}" for name in packages]
 
 
+@functools.cache
+def _may_need_parts(file: Path) -> bool:
+    return file.is_relative_to(_CLUSTERS) or _SAYS_PARTS.search(file.read_text(encoding="utf-8")) is not None
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make test-parts` imports no files without tests that need parts: seven of eight, and each worker would."""
+    only_parts = str(config.option.markexpr).endswith(" and parts")
+    if only_parts and collection_path.match("test_*.py") and not _may_need_parts(collection_path):
+        return True
+    return None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.get_closest_marker(name) for name in (*NEEDS, "live")):
             item.add_marker("parts")
+            if not _may_need_parts(item.path):
+                # Seen by whoever collects all files, as `make test` and the bare machines of CI do.
+                raise pytest.UsageError(
+                    f"{item.nodeid} needs parts, and its file does not say so: no run would have it"
+                )
         if item.nodeid.startswith(SLOW):
             item.add_marker("slow")
     items.sort(key=_turn)
