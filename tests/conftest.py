@@ -118,7 +118,6 @@ SLOW = (
     "tests/control/test_soak.py::test_preemption_that_is_switched_on_and_off_violates_nothing",
     "tests/control/test_soak.py::test_preemption_that_kills_stays_within_the_budget",
     "tests/control/test_soak.py::test_what_administrators_and_machines_do_violates_nothing",
-    "tests/control/test_soak.py::test_with_these_it_is_a_minute",
     "tests/control/test_virtual_idle.py",
     "tests/control/test_wall_masters.py",
     "tests/docs/test_notebook.py",

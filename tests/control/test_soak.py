@@ -31,8 +31,8 @@ def test_the_first_seeds_violate_nothing() -> None:
     assert len({kind for one in histories for kind in one.faults}) > 25
 
 
-def test_with_these_it_is_a_minute() -> None:
-    """Apart, so that workers share them."""
+@pytest.mark.long
+def test_the_next_seeds_violate_nothing() -> None:
     assert violated([world.live(seed) for seed in range(20, 40)]) == []
 
 
