@@ -41,6 +41,7 @@ from studies import (
     ordering_tables,
     planned_tables,
     sensitivity,
+    steered_tables,
 )
 from studies.gallery import drawing, values_table
 from studies.generated import write_pages
@@ -58,6 +59,7 @@ TABLES: dict[str, tuple[str, Callable[[dict[str, Any]], str]]] = {
     **assessed_tables.TABLES,
     **bench_tables.TABLES,
     **planned_tables.TABLES,
+    **steered_tables.TABLES,
     "cloud-range": ("cloud-range", cloud_range.table),
     **sensitivity.TABLES,
     **measured.TABLES,

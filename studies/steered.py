@@ -32,9 +32,6 @@ from studies.result import in_one_line, write
 from studies.steered_loads import ASKED_FOR, LOADS
 from studies.steered_measure import measure
 
-#: Runs without a controller: the recorded one, and one that shows the noise.
-WITHOUT = ("recorded", "again")
-
 
 def run(folder: Path, loads: Sequence[str]) -> None:
     """The recorded runs, the answers, the runs under the controller, and last the repeats.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,22 @@ from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.predict.verdict import NOTICEABLE
 from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
+from harness.traces.recorded import read_trace
 from studies.planned_loads import LEAVES, Load
 from studies.planned_measure import real_figures
 from studies.steered_loads import EXPECTED, LOADS, WHY
 
 #: What ran where `assess` recommended nothing.
 OTHERWISE = "ltrf@outside"
-#: The runs of a load: without a controller (the recorded one, and its repeat), and under the controller.
-RUNS = ("recorded", "again", "steered")
+#: Runs without a controller: the recorded one, and its repeat. Those under it are ``steered`` and ``steered-*``.
+WITHOUT = ("recorded", "again")
 _CERTAIN = ("shorter", "longer", "same")
 
 
 def measure(folder: Path, names: Sequence[str] = tuple(LOADS)) -> dict[str, Any]:
     """These loads of a folder. Raises InputError where a recorded run or one under the controller is missing."""
     loads = {name: _load(folder / name, LOADS[name], name) for name in names}
-    rows = [row for load in loads.values() for row in load["queues"].values()]
+    rows = [row for load in loads.values() for run in load["steered"].values() for row in run.values()]
     return {
         "loads": loads,
         "missing": [name for name in LOADS if name not in names],
@@ -50,26 +52,19 @@ def counted(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _load(own: Path, load: Load, name: str) -> dict[str, Any]:
-    there = [run for run in RUNS if (own / run / "apps.json").exists()]
-    if not {"recorded", "steered"} <= set(there):
+    ended = sorted(path.parent.name for path in own.glob("*/apps.json"))
+    without = [run for run in WITHOUT if run in ended]
+    steered = [run for run in ended if run.startswith("steered")]
+    if "recorded" not in without or not steered:
         raise InputError("no recorded run, or none under the controller", where=str(own), hint="run it first")
     said = read_json(own / "assess" / "assess.json")
     best = said["recommended"].get("name") or OTHERWISE
     row = said["policies"].get(best)
-    present = said["policies"]["capacity"]
-    real = {run: real_figures(own / run) for run in there}
-    losses = {run: sharing_loss(read_json(own / run / "samples.json")["samples"], load) for run in there}
+    runs = [*without, *steered]
+    real = {run: real_figures(own / run) for run in runs}
     floor = max(NOTICEABLE, (said["reproduction_error"] or 0.0) / 2)
-    queues = {
-        leaf: judged(
-            None if row is None else row["queues"].get(leaf),
-            [real[run][leaf]["completion"] for run in there if run != "steered"],
-            real["steered"][leaf]["completion"],
-            floor,
-        )
-        for leaf in LEAVES
-        if leaf in real["recorded"]
-    }
+    leaves = [leaf for leaf in LEAVES if leaf in real["recorded"]]
+    predicted = None if row is None else [row["sharing_loss_integral"], *row["sharing_loss_integral_band"]]
     return {
         "why": WHY[name],
         "expected": EXPECTED[name],
@@ -78,21 +73,28 @@ def _load(own: Path, load: Load, name: str) -> dict[str, Any]:
         "recommended": said["recommended"].get("name"),
         "ran": best,
         "reproduction_error": said["reproduction_error"],
-        "runs": there,
-        "failed": {run: real[run]["failed"] for run in there},
-        "machine": {run: read_json(own / run / "machine.json") for run in there},
-        "writes": writes(own / "steered" / "enforce.txt"),
-        "loss": {
-            "replayed_s": round(present["sharing_loss_integral"], 2),
-            "predicted_s": None if row is None else round(row["sharing_loss_integral"], 2),
-            "predicted_band_s": None if row is None else [round(one, 2) for one in row["sharing_loss_integral_band"]],
-            **{f"{run}_s": round(loss, 2) for run, loss in losses.items()},
+        "without": without,
+        "steered": {
+            run: {
+                leaf: judged(
+                    None if row is None else row["queues"].get(leaf),
+                    [real[one][leaf]["completion"] for one in without],
+                    real[run][leaf]["completion"],
+                    floor,
+                )
+                for leaf in leaves
+            }
+            for run in steered
         },
-        "below_due_s": {
-            run: round(sum(found["below_due"] for leaf, found in real[run].items() if leaf in LEAVES), 1)
-            for run in there
-        },
-        "queues": queues,
+        "writes": {run: writes(own / run / "enforce.txt") for run in steered},
+        "failed": {run: real[run]["failed"] for run in runs},
+        "machine": {run: read_json(own / run / "machine.json") for run in runs},
+        "pace": {run: pace(own / run / "recording.jsonl") for run in runs},
+        "asked_before": asked_before(own),
+        "loss_replayed_s": round(said["policies"]["capacity"]["sharing_loss_integral"], 2),
+        "loss_predicted_s": None if predicted is None else [round(one, 2) for one in predicted],
+        "loss_s": {run: round(sharing_loss(read_json(own / run / "samples.json")["samples"], load), 2) for run in runs},
+        "below_due_s": {run: round(sum(real[run][leaf]["below_due"] for leaf in leaves), 1) for run in runs},
     }
 
 
@@ -165,3 +167,28 @@ def sharing_loss(samples: Sequence[Mapping[str, Any]], load: Load) -> float:
 def writes(log: Path) -> int:
     """How often the controller wrote capacities."""
     return log.read_text(encoding="utf-8").count(" info capacities: ")
+
+
+def pace(recording: Path) -> dict[str, float]:
+    """How fast the machine was in a run: mean seconds of a task's work, of its container's and of a master's start."""
+    jobs = read_trace(recording).jobs
+    stages = [stage for job in jobs for stage in job.stages]
+    return {
+        "task_s": round(fmean(one for stage in stages for one in stage.tasks_s), 2),
+        "start_s": round(fmean(one for stage in stages for one in stage.starts_s), 2),
+        "master_start_s": round(fmean(job.am_start_s for job in jobs if job.am_start_s is not None), 2),
+    }
+
+
+def asked_before(own: Path) -> dict[str, Any] | None:
+    """The answer on an earlier recording of the load (``recorded-busy``), which was then made anew; None: none was."""
+    if not (own / "assess-busy").exists():
+        return None
+    said = read_json(own / "assess-busy" / "assess.json")
+    return {
+        "verdict": said["verdict"],
+        "headline": said["lines"][0],
+        "reproduction_error": said["reproduction_error"],
+        "machine": read_json(own / "recorded-busy" / "machine.json"),
+        "pace": pace(own / "recorded-busy" / "recording.jsonl"),
+    }

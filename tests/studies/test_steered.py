@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.base.files import read_json
 from harness.control.config import read_config
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.traps import find_traps
+from studies import steered_tables
 from studies.planned_loads import ADHOC, HOURLY, LEAVES
 from studies.steered import configuration
 from studies.steered_loads import ASKED_FOR, EXPECTED, LOADS, WHY
@@ -107,3 +109,15 @@ def test_a_real_runs_sharing_loss_is_that_of_the_papers() -> None:
 
     # Nothing is due before the first step, so that half a step of loss is missing.
     assert sharing_loss([sample(float(at)) for at in range(11)], LOADS["returns"]) == pytest.approx(0.5 * 9.5)
+
+
+def test_a_wrong_direction_is_shown_as_wrong_and_counted() -> None:
+    """Of the committed record: the run on the busy machine stays in every table."""
+    values = read_json(Path(__file__).parents[2] / "docs/records/steered.json")["values"]
+    rows = [row for load in values["loads"].values() for run in load["steered"].values() for row in run.values()]
+    assert counted(rows) == {key: values[key] for key in counted(rows)}
+    table = steered_tables.queues(values)
+    assert table.count("| steered-busy |") == 4
+    assert table.count("**") == 2 * values["opposite"]
+    assert steered_tables.counts(values).splitlines()[-1].startswith(f"| all |  | {len(rows)} |")
+    assert set(values["loads"]) | set(values["missing"]) == set(LOADS)
