@@ -115,6 +115,7 @@ SLOW = (
     "tests/control/test_soak.py::test_absolute_resources_and_queues_that_are_made_violate_nothing",
     "tests/control/test_soak.py::test_moved_queues_minimum_shares_and_releases_beside_another_cluster_violate_nothing",
     "tests/control/test_soak.py::test_planted_bugs_are_found_quickly",
+    "tests/control/test_soak.py::test_the_first_seeds_violate_nothing[8-19]",
     "tests/control/test_soak.py::test_preemption_that_is_switched_on_and_off_violates_nothing",
     "tests/control/test_soak.py::test_preemption_that_kills_stays_within_the_budget",
     "tests/control/test_soak.py::test_what_administrators_and_machines_do_violates_nothing",
