@@ -194,7 +194,7 @@ class ControlCore:
         now_s = figures.time_s
         if found is before or now_s - self.last_write_s < self.write_gap_s:
             return []
-        weights = dict(zip(figures.shape[0][1:], found[1:].tolist(), strict=True))
+        weights = dict(zip(figures.shape.names[1:], found[1:].tolist(), strict=True))
         actions = self._write(Attributes(weights), now_s, ledger.counted(), {})
         self._in_order = self.written, found.copy()
         return actions
@@ -486,7 +486,7 @@ def _in_order(written: Attributes | None, figures: Figures) -> Any:
     """Return the weights in the figures' order, with 1 for the root; None if there are other attributes."""
     if written is None or any(written.all_but_weights):
         return None
-    if tuple(written.weights) != figures.shape[0][1:]:
+    if tuple(written.weights) != figures.shape.names[1:]:
         return None
     return np.array([1.0, *written.weights.values()])
 

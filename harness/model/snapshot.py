@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from harness.model.resources import UNBOUNDED, ZERO, Resource
 
@@ -78,17 +78,32 @@ MB, VC, PENDING_MB, PENDING_VC, PENDING_N, APPS, BACKLOG, LAST_START, OLDEST, TA
 WAITING, APPS_DONE, MB_MS, VC_MS = range(TASK_MS + 1, TASK_MS + 5)
 
 
+class QueueShape(NamedTuple):
+    """All of a queue tree that rarely changes between two polls.
+
+    A poll's queues have the same object as long as their tree is unchanged, and `harness.policies.tree` caches trees by
+    it.
+    """
+
+    #: Full paths, parents before their children and siblings by name.
+    names: tuple[str, ...]
+    #: In the order of ``names``: parent (None for root), whether it is a leaf, weight.
+    queues: tuple[tuple[str | None, bool, float], ...]
+    #: The type of the weights, because ``Fraction(1) == 1.0``: the fractions of examples on paper are another tree.
+    weight_type: str
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """All queues of a simulation at one instant as a table, from which a snapshot's views can be created.
 
-    ``shape``: see `LateViews`. ``table``: one row per queue, with the columns above; it is overwritten two polls later.
-    ``rows``: row numbers in the order of ``shape``. ``leaves``: row numbers of the leaves.
+    ``table``: one row per queue, with the columns above; it is overwritten two polls later. ``rows``: row numbers in
+    the order of ``shape``. ``leaves``: row numbers of the leaves.
     """
 
     time_s: float
     capacity: Resource
-    shape: tuple[Any, ...]
+    shape: QueueShape
     table: npt.NDArray[np.int64]
     rows: npt.NDArray[np.int64]
     leaves: npt.NDArray[np.int64]
@@ -102,16 +117,14 @@ class Figures:
 class LateViews(Mapping[str, QueueView]):
     """The queues of a poll, whose views are created on demand, because most polls of a simulation need none.
 
-    ``shape``: names, (parent, leaf, weight) of each queue, and the weights' type. It is the same object as long as the
-    tree is unchanged, and `harness.policies.tree` caches trees by it. ``rows``: input of the views, one row per queue
-    in the order of ``shape``.
+    ``rows``: input of the views, one row per queue in the order of ``shape``.
     """
 
     __slots__ = ("_make", "_names", "_views", "rows", "shape")
 
     def __init__(
         self,
-        shape: tuple[Any, ...],
+        shape: QueueShape,
         names: Mapping[str, int],
         rows: list[list[int]],
         make: Callable[[], dict[str, QueueView]],

@@ -8,11 +8,14 @@ A policy has a capability if it has the protocol's method. Callers test for it w
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from harness.model.snapshot import Figures
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from harness.policies.vectors import Division, VectorScenario
 
 
@@ -40,7 +43,9 @@ class VectorPolicy(Protocol):
 class FigurePolicy(Protocol):
     """A policy whose weights can be computed from arrays of values, much faster than from a snapshot."""
 
-    def weigh(self, figures: Figures, columns: Any, before: Any, period_s: float) -> Any:
+    def weigh(
+        self, figures: Figures, columns: NDArray[np.float64], before: NDArray[np.float64], period_s: float
+    ) -> NDArray[np.float64] | None:
         """Return the weights of `Policy.plan`, if the plan consists only of these.
 
         Parameters

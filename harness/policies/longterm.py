@@ -9,7 +9,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from harness.base.errors import CallError
 from harness.base.sums import left_fold_sum
@@ -27,16 +27,19 @@ from harness.model.snapshot import (
     VC,
     Figures,
     LateViews,
+    QueueShape,
     QueueView,
     Snapshot,
 )
 from harness.policies.base import LedgerView, Policy, flag, number, word
 from harness.policies.limits import SMALLEST_MB, limit_of
 from harness.policies.tree import Tree, entitled_tree, entitled_tree_by
+from harness.policies.weighing import WeighingSettings
 from harness.policies.weights import (
     GRID_MAX,
     GRID_MIN,
     Basis,
+    CompiledWeighing,
     leaf_parts,
     lift,
     long_term_shares,
@@ -45,6 +48,10 @@ from harness.policies.weights import (
     usage_of,
     weighing,
 )
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: The horizon from outside, in mean task lengths (docs/decisions/horizon.md).
 HORIZON_TASKS = 4.0
@@ -132,6 +139,15 @@ class HierarchicalSettings(LongTermSettings):
     lift: str = word("min_share", "min_share", "weight", doc="what lifts a starved path from outside")
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """The compiled weighing for queues and a capacity; None: `LongTermPolicy.plan` has to be called."""
+
+    shape: QueueShape
+    capacity: Resource
+    weighing: CompiledWeighing | None
+
+
 class LongTermPolicy(Policy):
     """Base class of the long-term policies. Subclasses define the affinity and T_wait."""
 
@@ -142,8 +158,8 @@ class LongTermPolicy(Policy):
     weighs: ClassVar[bool] = False
     #: The order of the last plan, kept because it changes only with T_wait.
     _order: Order | None = None
-    #: Cache of `weigh`: shape and capacity of the last figures, the compiled function and its constant arguments.
-    _weighing: tuple[Any, ...] = (None, None)
+    #: What `weigh` needs besides its arguments, for the shape and capacity of the last figures.
+    _prepared: _Prepared | None = None
 
     @abstractmethod
     def affinity(self) -> float:
@@ -242,47 +258,45 @@ class LongTermPolicy(Policy):
             order=order, weights=named(tree, weights), min_shares=min_shares, scheduling_policies=drf, reasons=reasons
         )
 
-    def weigh(self, figures: Figures, columns: Any, before: Any, period_s: float) -> Any:
+    def weigh(
+        self, figures: Figures, columns: NDArray[np.float64], before: NDArray[np.float64], period_s: float
+    ) -> NDArray[np.float64] | None:
         """Compute the weights with compiled code from arrays; None if `plan` has to be called."""
-        known = self._weighing
-        if known[0] is not figures.shape or known[1] is not figures.capacity:
-            known = self._weighing = figures.shape, figures.capacity, *self._prepared(figures)
-        if len(known) == 2:
+        known = self._prepared
+        if known is None or known.shape is not figures.shape or known.capacity is not figures.capacity:
+            known = self._prepared = _Prepared(figures.shape, figures.capacity, self._compiled_weighing(figures))
+        if known.weighing is None:
             return None
-        _, _, (call, integers, reals, found), fixed, t_wait_s = known
         since_ms = -math.inf
-        if t_wait_s is not None:
+        t_wait_s = float(getattr(self.settings, "t_wait", math.inf))
+        if t_wait_s != math.inf:
             # The same comparison as in `starved`, rounded to milliseconds.
             since_ms = (figures.time_s - (t_wait_s - min(period_s, t_wait_s) / 2)) * 1000.0 + 1.0
-        code = call(
-            integers,
-            reals,
-            figures.table,
-            figures.rows,
-            columns,
-            before,
-            *fixed,
-            period_s,
-            since_ms,
-            GRID_MIN,
-            GRID_MAX,
-        )
-        return (before, found, None)[code]
+        return known.weighing.weights(figures, columns, before, period_s, since_ms)
 
-    def _prepared(self, figures: Figures) -> tuple[Any, ...]:
-        """Return the constant inputs of `weigh`; nothing if `plan` has to be called."""
+    def _compiled_weighing(self, figures: Figures) -> CompiledWeighing | None:
+        """Return the compiled weighing for queues and a capacity; None if `plan` has to be called."""
         settings, t_wait = self.settings, getattr(self.settings, "t_wait", math.inf)
         if not vars(type(self)).get("weighs") or settings.resource == "dominant" or type(t_wait) is str:
-            return ()
+            return None
         horizon = -1.0 if settings.horizon_s == "auto" else float(settings.horizon_s)
-        made = weighing(entitled_tree_by(figures.shape, settings.shares))
-        if made is None or horizon in (0.0, math.inf):
-            return ()
-        columns = (MB, PENDING_MB) if settings.resource == "memory" else (VC, PENDING_VC)
-        total = figures.capacity.memory_mb if settings.resource == "memory" else figures.capacity.vcores
-        means = (LONGEST_TASK_S, HORIZON_TASKS, TASK_S_AT_FIRST)
-        fixed = (*columns, float(max(total, 1)), horizon, *means, float(self.affinity()))
-        return made, fixed, None if t_wait == math.inf else float(t_wait)
+        if horizon in (0.0, math.inf):
+            return None
+        memory = settings.resource == "memory"
+        capacity = figures.capacity.memory_mb if memory else figures.capacity.vcores
+        constants = WeighingSettings(
+            held=MB if memory else VC,
+            pending=PENDING_MB if memory else PENDING_VC,
+            capacity=float(max(capacity, 1)),
+            horizon_s=horizon,
+            longest_task_s=LONGEST_TASK_S,
+            horizon_tasks=HORIZON_TASKS,
+            first_task_s=TASK_S_AT_FIRST,
+            affinity=float(self.affinity()),
+            lowest=GRID_MIN,
+            highest=GRID_MAX,
+        )
+        return weighing(entitled_tree_by(figures.shape, settings.shares), constants)
 
     def _shares(self, tree: Tree, snapshot: Snapshot, ledger: LedgerView, basis: Basis, affinity: float) -> list[float]:
         """Return each queue's fraction of its parent's share, for the weights from outside."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from harness.base.errors import CallError
 from harness.model.plan import LedgerSettings
@@ -13,7 +12,7 @@ from harness.policies.base import CountedLedger, LedgerView, number
 from harness.policies.longterm import LongTermPolicy, LongTermSettings, mean_task_s
 from harness.policies.reserve import reserve_shares
 from harness.policies.tree import Tree
-from harness.policies.weights import Basis, long_term_shares
+from harness.policies.weights import Basis, CompiledWeighing, long_term_shares
 
 #: The reserve for ``reserve_s=auto`` is one mean task length, which is about the time that a burst waits for others'
 #: containers, plus `RESERVE_PERIODS` periods, because dues are known only from polls and weights change only at ticks.
@@ -58,8 +57,8 @@ class Ltrf(LongTermPolicy):
         """Return 0: all leaves are compared with each other, whatever their parents."""
         return 0.0
 
-    def _prepared(self, figures: Figures) -> tuple[Any, ...]:
-        return () if self.settings.reserve_s != 0 else super()._prepared(figures)
+    def _compiled_weighing(self, figures: Figures) -> CompiledWeighing | None:
+        return None if self.settings.reserve_s != 0 else super()._compiled_weighing(figures)
 
     def ledger_settings(self) -> LedgerSettings:
         """Return the ledger settings of the base class; with a reserve, the ledger also counts dues."""

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Any
 
 from harness.base.sums import left_fold_sum
-from harness.model.snapshot import Snapshot
+from harness.model.snapshot import QueueShape, Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,31 +55,37 @@ class Tree:
 
 def tree_of(snapshot: Snapshot) -> Tree:
     """Return the shape of a snapshot's tree from a cache, because shapes rarely change."""
-    if _seen and _seen[0] is snapshot:
-        known: Tree = _last[1]
-        return known
-    shape = getattr(snapshot.queues, "shape", None)
+    if _last.tree is not None and _last.snapshot is snapshot:
+        return _last.tree
+    shape: QueueShape | None = getattr(snapshot.queues, "shape", None)
     if shape is None:
         rows = tuple([(queue.parent, queue.leaf, queue.weight) for queue in snapshot.queues.values()])
-        # On paper, weights are fractions. Fraction(1) == 1.0, so their type is part of the cache's key.
-        shape = tuple(snapshot.queues), rows, type(rows[0][2]).__name__
+        shape = QueueShape(tuple(snapshot.queues), rows, type(rows[0][2]).__name__)
     tree = _tree_by(shape)
-    _seen[:] = (snapshot,)
+    _last.snapshot = snapshot
     return tree
 
 
-def _tree_by(shape: tuple[Any, ...]) -> Tree:
-    # The shape is usually the same as at the last tick, and a comparison takes less time than hashing.
-    if not _last or _last[0] != shape:
-        _last[:] = shape, _build(*shape)
-    tree: Tree = _last[1]
-    return tree
+@dataclass(slots=True)
+class _Last:
+    """The last tree: a cache of one entry, because the shape is usually the same as at the last tick."""
+
+    #: The last snapshot, kept because the accounts and the plan of one tick use the same one.
+    snapshot: Snapshot | None = None
+    shape: QueueShape | None = None
+    tree: Tree | None = None
+    #: The tree with entitlements level by level, once requested.
+    by_levels: Tree | None = None
 
 
-#: The shape, its tree, and the tree with entitlements level by level once requested.
-_last: list[Any] = []
-#: The last snapshot, kept because the accounts and the plan of one tick use the same one.
-_seen: list[Snapshot] = []
+_last = _Last()
+
+
+def _tree_by(shape: QueueShape) -> Tree:
+    # A comparison takes less time than hashing.
+    if _last.tree is None or _last.shape != shape:
+        _last.shape, _last.tree, _last.by_levels = shape, _build(*shape), None
+    return _last.tree
 
 
 def entitled_tree(snapshot: Snapshot, shares: str) -> Tree:
@@ -91,19 +97,18 @@ def entitled_tree(snapshot: Snapshot, shares: str) -> Tree:
     return _entitled(tree_of(snapshot), shares)
 
 
-def entitled_tree_by(shape: tuple[Any, ...], shares: str) -> Tree:
-    """Return `entitled_tree` for a shape (see `harness.model.snapshot.LateViews`)."""
-    _seen.clear()
+def entitled_tree_by(shape: QueueShape, shares: str) -> Tree:
+    """Return `entitled_tree` for a shape."""
+    _last.snapshot = None
     return _entitled(_tree_by(shape), shares)
 
 
 def _entitled(tree: Tree, shares: str) -> Tree:
     if shares != "levels":
         return tree
-    if len(_last) == 2:
-        _last.append(_by_levels(tree))
-    by_levels: Tree = _last[2]
-    return by_levels
+    if _last.by_levels is None:
+        _last.by_levels = _by_levels(tree)
+    return _last.by_levels
 
 
 def leaf_weights(snapshot: Snapshot, shares: str) -> tuple[tuple[str, float], ...]:

@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from harness.base.sums import left_fold_sum
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.resources import Resource
-from harness.model.snapshot import Snapshot
+from harness.model.snapshot import Figures, Snapshot
 from harness.policies.filling import Joining, satisfied, water_fill
 from harness.policies.tree import Tree
+from harness.policies.weighing import WeighingSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 #: Number of binary digits of a weight. Such weights are exact in float32 (24 digits) and short as decimals, and small
 #: changes (below 1 in 4,000) do not lead to a new weight.
@@ -261,7 +267,7 @@ def use_compiled() -> None:
     _kernel[:] = [weights_kernel]
 
 
-def _tables(tree: Tree) -> tuple[Any, Any]:
+def _tables(tree: Tree) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the tree in the form for compiled code (harness.policies.weights_kernel)."""
     if not tree.arrays:
         import numpy as np
@@ -294,15 +300,46 @@ def compiled_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:
     return found
 
 
-def weighing(tree: Tree) -> tuple[Any, ...] | None:
-    """Return (compiled `weights_kernel.weigh`, its two tables, the row with its result) for a tree.
+@dataclass(frozen=True, slots=True)
+class CompiledWeighing:
+    """Computes the weights of a tree with compiled code.
 
-    None: nothing is compiled.
+    Parameters
+    ----------
+    tree
+        The tree as the two tables of `harness.policies.weights_kernel`.
+    settings
+        The constant inputs.
     """
+
+    tree: tuple[NDArray[np.int64], NDArray[np.float64]]
+    settings: WeighingSettings
+
+    def weights(
+        self,
+        figures: Figures,
+        columns: NDArray[np.float64],
+        before: NDArray[np.float64],
+        period_s: float,
+        since_ms: float,
+    ) -> NDArray[np.float64] | None:
+        """Return ``before`` itself if the weights do not change, otherwise the new weights.
+
+        The next call overwrites the new weights. None if a leaf may have waited since ``since_ms``.
+        """
+        kernel = _kernel[0]
+        integers, reals = self.tree
+        code = kernel.weigh(
+            integers, reals, figures.table, figures.rows, columns, before, self.settings, period_s, since_ms
+        )
+        return (before, reals[kernel.WEIGHTS], None)[code]
+
+
+def weighing(tree: Tree, settings: WeighingSettings) -> CompiledWeighing | None:
+    """Return the compiled weighing of a tree; None if nothing is compiled, or for a tree on which it cannot be used."""
     if not _kernel or type(tree.entitlement[-1]) is not float or not tree.leaves:
         return None
-    kernel, (integers, reals) = _kernel[0], _tables(tree)
-    return kernel.weigh, integers, reals, reals[kernel.WEIGHTS]
+    return CompiledWeighing(_tables(tree), settings)
 
 
 def plain_shares(tree: Tree, basis: Basis, affinity: float) -> list[float]:

@@ -5,17 +5,21 @@ The kernels require floats and a horizon 0 < H < infinity; the plain functions c
 All data are in a table of integers N and a table of reals T, because functions of few arrays compile fastest.
 """
 
-# mypy: disable-error-code="no-untyped-def"
-
 from __future__ import annotations
 
 import math
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from harness.base.machine_code import kernel_options
 from harness.model.snapshot import BACKLOG, LAST_START, PENDING_MB, PENDING_N, PENDING_VC, TASK_MS, TASKS
+from harness.policies.weighing import WeighingSettings
+
+#: The two tables.
+Integers = NDArray[np.int64]
+Reals = NDArray[np.float64]
 
 #: Rows of the integer table, with one column per queue plus one: parent; offset of its children; all children, family
 #: by family; leaves; queues with children from the root down; then scratch rows. The last column of the rows of leaves
@@ -34,7 +38,7 @@ _OPTIONS = kernel_options(error_model="numpy", no_cfunc_wrapper=True)
 
 
 @njit(**_OPTIONS)
-def _sort(N, T, order, key, tie, n):
+def _sort(N: Integers, T: Reals, order: int, key: int, tie: int, n: int) -> None:
     """Sort the first n entries k of row ``order`` of N by T[key, k], then by T[tie, k]; the sort is stable."""
     width = 1
     while width < n:
@@ -61,7 +65,7 @@ def _sort(N, T, order, key, tie, n):
 
 
 @njit(**_OPTIONS)
-def _water_fill(N, T, row, at, n, capacity, horizon):
+def _water_fill(N: Integers, T: Reals, row: int, at: int, n: int, capacity: float, horizon: float) -> None:
     """Apply `filling.water_fill` to the n queues in row ``row`` of N from position ``at``; store x in row _X of T."""
     if n == 1:
         T[_X, N[row, at]] = capacity
@@ -91,7 +95,7 @@ def _water_fill(N, T, row, at, n, capacity, horizon):
 
 
 @njit(**_OPTIONS)
-def _satisfied(N, T, n, amount, horizon):
+def _satisfied(N: Integers, T: Reals, n: int, amount: float, horizon: float) -> None:
     """Apply `filling.satisfied` to the n queues in row _SHORT; set T[_ENOUGH, k] to 1.0 if the k-th has enough."""
     for k in range(n):
         q = N[_SHORT, k]
@@ -123,7 +127,7 @@ def _satisfied(N, T, n, amount, horizon):
 
 
 @njit(**_OPTIONS)
-def _ratios(N, T, row, at, n, m, room, horizon):
+def _ratios(N: Integers, T: Reals, row: int, at: int, n: int, m: int, room: float, horizon: float) -> None:
     """Compute row _RATIO of the queues that do not compete, relative to the m that do (`filling.Joining`)."""
     for k in range(m):
         q = N[_SHORT, k]
@@ -161,7 +165,7 @@ def _ratios(N, T, row, at, n, m, room, horizon):
 
 
 @njit(**_OPTIONS)
-def _fill(N, T, row, at, n, room, horizon):
+def _fill(N: Integers, T: Reals, row: int, at: int, n: int, room: float, horizon: float) -> float:
     """Compute `weights.fill`: store x of the competing queues and the ratio of the others; return the sum of x."""
     idle = 0.0
     m = 0
@@ -218,7 +222,7 @@ def _fill(N, T, row, at, n, room, horizon):
 
 
 @njit(**_OPTIONS)
-def _sum_up(N, T, row, total, n):
+def _sum_up(N: Integers, T: Reals, row: int, total: int, n: int) -> None:
     # Each queue's sum over its subtree; parents precede their children.
     for q in range(n):
         T[total, q] = T[row, q]
@@ -227,7 +231,7 @@ def _sum_up(N, T, row, total, n):
 
 
 @njit(**_OPTIONS)
-def _flat(N, T, n, capacity, horizon):
+def _flat(N: Integers, T: Reals, n: int, capacity: float, horizon: float) -> bool:
     """Compute `weights.flat_shares`; return whether a parent's share is 0, so that the fractions below it are NaN."""
     leaves = N[LEAF, n]
     total = _fill(N, T, LEAF, 0, leaves, capacity, horizon)
@@ -259,7 +263,7 @@ def _flat(N, T, n, capacity, horizon):
 
 
 @njit(**_OPTIONS)
-def _levels(N, T, n, capacity, horizon):
+def _levels(N: Integers, T: Reals, n: int, capacity: float, horizon: float) -> None:
     """Compute `weights.level_shares`, the shares of all queues level by level."""
     for q in range(n):
         T[LEVELS, q], T[_FILLED, q] = 1.0, capacity
@@ -291,7 +295,7 @@ def _levels(N, T, n, capacity, horizon):
 
 
 @njit(**_OPTIONS)
-def parts_of_tree(N, T, capacity, horizon, affinity):
+def parts_of_tree(N: Integers, T: Reals, capacity: float, horizon: float, affinity: float) -> None:
     """Compute `weights.long_term_shares` and store them in the row LEVELS of the reals."""
     n = N.shape[1] - 1
     flat_only = False
@@ -309,7 +313,7 @@ def parts_of_tree(N, T, capacity, horizon, affinity):
 
 
 @njit(**_OPTIONS)
-def _waits_since_ms(figures, row):
+def _waits_since_ms(figures: Integers, row: int) -> float:
     """Return the time since which a leaf waits, ms (`longterm._begins_ms`)."""
     backlog, last = figures[row, BACKLOG], figures[row, LAST_START]
     if backlog < 0 and (figures[row, PENDING_N] <= 0 or last < 0):
@@ -318,21 +322,47 @@ def _waits_since_ms(figures, row):
 
 
 @njit(**_OPTIONS)
-def weigh(N, T, figures, rows, columns, before, held, pending, capacity, horizon, most_mean, tasks, at_first, affinity,
-          period, since_ms, lowest, highest):  # fmt: skip
+def weigh(
+    N: Integers,
+    T: Reals,
+    figures: Integers,
+    rows: Integers,
+    columns: Reals,
+    before: Reals,
+    settings: WeighingSettings,
+    period_s: float,
+    since_ms: float,
+) -> int:
     """Compute the weights of `LongTermPolicy.plan` and store them in the row WEIGHTS.
 
-    Returns 0 if the weights equal ``before``, 1 if they differ, and 2 without a result if a leaf may have waited since
-    ``since_ms``. ``rows``: row of each queue in ``figures``. ``columns``: a ledger's three parts of the accumulated
-    resources, with one column per leaf. ``held``, ``pending``: columns of ``figures`` whose sum is the demand. If
-    ``horizon`` is below 0, the horizon is ``tasks`` times the mean task length, at least ``period``; all times are
-    seconds. Means from ``most_mean`` on are ignored; without any mean, ``at_first`` is assumed. ``lowest``,
-    ``highest``: range of the weights.
+    Parameters
+    ----------
+    N, T
+        The tree as tables.
+    figures : array of shape (rows, columns)
+        The table of `harness.model.snapshot.Figures`.
+    rows : array of shape (queues,)
+        Row of each queue in ``figures``.
+    columns : array of shape (3, leaves)
+        A ledger's three parts of the leaves' accumulated resources.
+    before : array of shape (queues,)
+        The previous weights.
+    settings
+        What does not change from one call to the next.
+    period_s
+        Smallest horizon, seconds.
+    since_ms
+        Time in ms. The function has no result if a leaf may have waited since then.
+
+    Returns
+    -------
+    int
+        0 if the weights equal ``before``, 1 if they differ, 2 if there is no result.
     """
     n = N.shape[1] - 1
     for q in range(n):
         row = rows[q]
-        T[DEMAND, q] = float(figures[row, held] + figures[row, pending])
+        T[DEMAND, q] = float(figures[row, settings.held] + figures[row, settings.pending])
         T[WAITING, q] = 1.0 if figures[row, PENDING_MB] > 0 or figures[row, PENDING_VC] > 0 else 0.0
         T[USED, q] = 0.0
     total = 0.0
@@ -346,21 +376,23 @@ def weigh(N, T, figures, rows, columns, before, held, pending, capacity, horizon
         T[USED, q] = used if 0.0 <= used < math.inf else 0.0
         if figures[row, TASKS] != 0:
             mean = figures[row, TASK_MS] / (1000.0 * figures[row, TASKS])
-            if 0.0 < mean < most_mean:
+            if 0.0 < mean < settings.longest_task_s:
                 total += mean
                 known += 1
     for q in range(n - 1, 0, -1):
         T[USED, N[PARENT, q]] += T[USED, q]
-    if horizon < 0.0:
-        horizon = max(tasks * (total / known if known > 0 else at_first), period)
-    parts_of_tree(N, T, capacity, horizon, affinity)
+    horizon_s = settings.horizon_s
+    if horizon_s < 0.0:
+        task_s = total / known if known > 0 else settings.first_task_s
+        horizon_s = max(settings.horizon_tasks * task_s, period_s)
+    parts_of_tree(N, T, settings.capacity, horizon_s, settings.affinity)
     T[WEIGHTS, 0] = 1.0
     for q in range(1, n):
         wanted = _LEVEL_SUM * T[LEVELS, q]
-        if not wanted > lowest:
-            T[WEIGHTS, q] = lowest
-        elif wanted >= highest:
-            T[WEIGHTS, q] = highest
+        if not wanted > settings.lowest:
+            T[WEIGHTS, q] = settings.lowest
+        elif wanted >= settings.highest:
+            T[WEIGHTS, q] = settings.highest
         else:
             mantissa, exponent = math.frexp(wanted)
             T[WEIGHTS, q] = math.ldexp(np.rint(mantissa * _SCALE), exponent - _BITS)

@@ -33,6 +33,7 @@ from harness.model.snapshot import (
     WAITING,
     Figures,
     LateViews,
+    QueueShape,
     QueueView,
     Snapshot,
 )
@@ -191,7 +192,7 @@ class Observer:
         self._leaves_at = np.array([index for q, index in zip(tree, order, strict=True) if q.leaf], np.int64)
         self._names = {path: place for place, (path, *_) in enumerate(self._queues)}
         rows = tuple([(parent, leaf, weight) for _, parent, leaf, weight, _ in self._queues])
-        self._shape = tuple(self._names), rows, "float"
+        self._shape = QueueShape(tuple(self._names), rows, "float")
         #: The same values as lists of rows, if a caller has needed them in this form.
         self._rows: list[list[int]] | None = None
         self._rows_before: list[list[int]] | None = None
