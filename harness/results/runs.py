@@ -19,11 +19,14 @@ from harness.base.errors import CallError, InputError, RunInvalid
 from harness.base.files import json_text, read_json
 from harness.policies.registry import POLICIES
 from harness.results.catalogue import BENCH, Key, flat
-from harness.results.intact import damage_of
+from harness.results.intact import TABLES, damage_of
 from harness.results.validity import Invalid, invalidity
 
 #: Depth below a given folder to which run directories are searched (a campaign: folder/cells/CELL/RUN).
 DEPTH = 4
+#: A folder with that many of a run's files is a run directory, even without its ``run.json``. One of them alone may be
+#: a user's own file of that name.
+_WRITTEN, _ENOUGH = frozenset(("summary.json", *TABLES)), 2
 
 
 def without_seed(name: str, seed: int | None) -> str:
@@ -139,7 +142,7 @@ class RunRecord:
 def find_runs(path: Path) -> list[Path]:
     """Return the run directories at or below a path, sorted by path; a file is a result of `yarnfair bench`.
 
-    Raises InputError if there is none.
+    Raises InputError if there is none, or if one has lost its ``run.json``.
     """
     if path.is_file() and path.name != "run.json":
         return [path]
@@ -152,6 +155,12 @@ def find_runs(path: Path) -> list[Path]:
     for folder, below, files in os.walk(path, followlinks=True):
         depth = len(Path(folder).relative_to(path).parts)
         ends = "run.json" in files
+        if not ends and len(_WRITTEN.intersection(files)) >= _ENOUGH:
+            raise InputError(
+                "a run without its run.json: nobody knows which run it is",
+                where=str(folder),
+                hint="run the experiment again, or remove the folder",
+            )
         found += [Path(folder)] if ends else []
         below[:] = [] if ends or depth == DEPTH else [name for name in below if not name.startswith(".")]
     if not found:
@@ -169,7 +178,16 @@ def run_info(folder: Path) -> dict[str, Any]:
             where=str(folder),
             hint="give directories that `yarnfair run` has written",
         )
-    return read_json(folder / "run.json")
+    info = read_json(folder / "run.json")
+    seed = info.get("seed")
+    if seed is not None and (not isinstance(seed, int) or isinstance(seed, bool)):
+        # Without its seed the run would count as one of another variant, which nothing is recorded of.
+        raise InputError(
+            f"damaged: the seed is {seed!r}, not a whole number",
+            where=str(folder / "run.json"),
+            hint="run the experiment again",
+        )
+    return info
 
 
 def decision_lines(folder: Path) -> Iterator[tuple[str, dict[str, Any] | None]]:

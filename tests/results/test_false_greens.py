@@ -45,6 +45,37 @@ def test_a_recorded_seed_that_is_gone_is_not_judged(
     assert (code, "recorded with seed 3" in err) == (0, True)
 
 
+@pytest.mark.parametrize("seed", ["NaN", '"2"', "2.0", "true"])
+def test_a_run_whose_seed_is_damaged_is_an_error(
+    baseline: Path, seed: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Such a run counted as one of another variant, of which nothing is recorded: green."""
+    identity = tmp_path / "runs/2/run.json"
+    document = json.loads(identity.read_text())
+    identity.write_text(json.dumps({**document, "seed": json.loads(seed)}))
+    code, _, err = call(capsys, "check", tmp_path / "runs", "--baseline", baseline)
+    assert code == 1
+    assert "runs/2/run.json: damaged: the seed is" in err
+
+
+@pytest.mark.parametrize("command", ["check", "compare", "baseline"])
+def test_a_run_that_has_lost_its_run_json_is_an_error(
+    baseline: Path, command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its directory was passed over in silence, as if the run had never been; a user's own file is passed over."""
+    runs = tmp_path / "runs"
+    options = {"check": ["--baseline", baseline], "compare": [], "baseline": ["-o", tmp_path / "again.json"]}[command]
+    (runs / "notes").mkdir()
+    (runs / "notes/summary.json").write_text("{}")
+    if command != "compare":  # one policy is nothing to compare
+        assert call(capsys, command, runs, *options)[0] == 0
+    (runs / "2/jobs.parquet").write_bytes(b"")
+    (runs / "2/run.json").unlink()
+    code, _, err = call(capsys, command, runs, *options)
+    assert code == 1
+    assert "runs/2: a run without its run.json" in err
+
+
 def test_a_run_that_the_baseline_does_not_know_is_not_judged(
     baseline: Path, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
