@@ -33,6 +33,7 @@ from harness.model.brought import called
 from harness.model.jobs import JobSpec
 from harness.model.resources import Resource
 from harness.policies.registry import policy_class
+from harness.policies.static import Static
 from harness.results.comparison import over_seeds
 from harness.results.metrics import ideal_alone_s
 from harness.results.sentences import Ran, reference, sentences
@@ -291,6 +292,7 @@ def _ran(ended: Sequence[Ended]) -> list[Ran]:
             ":" in of[name].policy,
             {run.variant.seed: run.summary for run in ended if without_seed(run.variant) == name},
             of[name].scheduler,
+            of[name].policy != Static.name,
         )
         for name, summaries in by_variant(ended).items()
     ]

@@ -448,24 +448,27 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
     return [replace(run, label=_unique(run, runs)) for run in runs]
 
 
-#: Attributes in which runs of one label may differ, with their wording, before the seed (`Run.variant_without_seed`).
+#: Where a variant of one name may have run.
+_PLACES: tuple[Callable[[Run], object], ...] = (lambda run: run.experiment, lambda run: run.info.get("backend"))
+#: Attributes in which runs of one label may differ further, with their wording (`Run.variant_without_seed`).
 _TOLD_APART: tuple[tuple[str, Callable[[Run], object]], ...] = (
-    ("", lambda run: run.experiment),
-    ("", lambda run: run.info.get("backend")),
     ("repeat ", lambda run: run.info.get("repeat")),
     ("seed ", lambda run: run.seed),
 )
 
 
 def _unique(run: Run, runs: Sequence[Run]) -> str:
+    # A variant is named after its experiment wherever another experiment has one of its name, with seeds or without.
+    named = [other for other in runs if other.variant_without_seed() == run.variant_without_seed()]
     alike = [other for other in runs if other.label == run.label]
+    places = [of for of in _PLACES if len({str(of(other)) for other in named}) > 1]
     differ = [(word, of) for word, of in _TOLD_APART if len({str(of(other)) for other in alike}) > 1]
 
     def said(one: Run) -> str:
         # A seed in the label comes last, so that the seeds of a variant are recognised as one variant.
-        name = without_seed(one.label, one.seed)
-        whose = ", ".join(str(of(one)) for word, of in differ if not word)
-        rest = [f"{word}{of(one)}" for word, of in differ if word]
+        name = one.variant_without_seed()
+        whose = ", ".join(str(of(one)) for of in places)
+        rest = [f"{word}{of(one)}" for word, of in differ]
         return ", ".join([f"{name} ({whose})" if whose else name, *rest]) + one.label.removeprefix(name)
 
     if sum(said(other) == said(run) for other in alike) == 1:

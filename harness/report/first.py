@@ -17,6 +17,7 @@ from markupsafe import Markup
 from harness.base.errors import YarnfairError
 from harness.base.stats import half_width_95
 from harness.policies.registry import policy_class
+from harness.policies.static import Static
 from harness.report.data import Run, short
 from harness.report.svg import COLOURS, WIDTH, lettering, nice_ticks, number, whole
 from harness.report.tables import Head, Table, banded, figure_text
@@ -120,6 +121,7 @@ def _ran(runs: Sequence[Run]) -> list[Ran]:
             ":" in variant.runs[0].policy,
             {run.seed: run.summary for run in variant.runs if run.seed is not None and run.phases is None},
             variant.runs[0].scheduler,
+            variant.runs[0].policy != Static.name,
         )
         for variant in variants_of(runs)
     ]

@@ -30,6 +30,7 @@ from harness.report.tables import (
 )
 from harness.report.templating import content_hash, page_templates
 from harness.report.variants import Variant, drawn_variants, grouped
+from harness.results.runs import natural
 
 #: Limit of rows in tables and lists: a page about a thousand runs is for reading, not for searching.
 MOST_ROWS, MOST_LINES = 100, 20
@@ -194,7 +195,7 @@ def sources_of(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
 def render_page(runs: Sequence[Run], findings: Sequence[Finding], content: Content) -> str:
     """Return the whole page as HTML."""
     environment = page_templates()
-    title, lead = _title(runs)
+    title, lead = title_and_lead(runs)
     script = environment.get_template("zoom.js.j2").render() if _has_times(content.parts) else ""
     contents = [("verdict", "In short")] if content.firsts else []
     contents += [("findings", "Findings")] if findings else []
@@ -253,7 +254,8 @@ def _warnings(runs: Sequence[Run]) -> list[str]:
     return _cut_lines(out)
 
 
-def _title(runs: Sequence[Run]) -> tuple[str, str]:
+def title_and_lead(runs: Sequence[Run]) -> tuple[str, str]:
+    """Return the title of a page about these runs, and the sentences below it: what, how many, on which cluster."""
     known = [run.described for run in runs]
     names = list(dict.fromkeys(str(e["experiment"]) for e in known if e.get("experiment")))
     titles = list(dict.fromkeys(" ".join(str(e["about"]).split()) for e in known if e.get("about")))
@@ -264,12 +266,26 @@ def _title(runs: Sequence[Run]) -> tuple[str, str]:
     else:
         variants = grouped(runs)
         lead = f"{_counted(variants)}: {_listed([one.name for one in variants])}."
-    capacity = next((run.capacity_mb for run in runs if run.capacity_mb), None)
-    if capacity:
-        lead += f" Cluster memory {figure_text(capacity / 1024, 0)} GiB."
+    lead += _memory(runs)
     if titles:
         lead = " ".join(text if text.endswith(".") else text + "." for text in titles) + " " + lead
     return title, lead
+
+
+def _memory(runs: Sequence[Run]) -> str:
+    """Return a sentence on the cluster's memory when a run begins, of each experiment if it differs; "" if unknown."""
+    known: dict[str, set[str]] = {}
+    for run in runs:
+        if run.capacity_mb:
+            known.setdefault(run.experiment, set()).add(figure_text(run.capacity_mb / 1024, 0))
+    of: dict[str, list[str]] = {}
+    for experiment, sizes in known.items():
+        of.setdefault(" or ".join(f"{size} GiB" for size in sorted(sizes, key=natural)), []).append(experiment)
+    if not of:
+        return ""
+    if len(of) == 1:
+        return f" Cluster memory {next(iter(of))}."
+    return f" Cluster memory {', '.join(f'{sizes} ({_listed(names)})' for sizes, names in of.items())}."
 
 
 def _counted(variants: Sequence[Variant]) -> str:

@@ -28,8 +28,9 @@ class Ran:
     """One variant: its label, whether its policy pays back what was lent, whether it acts from outside, its summary.
 
     ``scheduler``: the scheduler that it ran on. ``has_horizon``: whether its horizon was given. ``own``: whether its
-    policy is a user's file. ``seeds``: the summary of each seed (``summary`` is their mean). With several seeds, a
-    change only counts if the 95 % interval of the mean of the seeds' changes excludes 0.
+    policy is a user's file. ``shares``: whether a queue may use more than its share. ``seeds``: the summary of each
+    seed (``summary`` is their mean). With several seeds, a change only counts if the 95 % interval of the mean of the
+    seeds' changes excludes 0.
     """
 
     label: str
@@ -40,6 +41,7 @@ class Ran:
     own: bool = False
     seeds: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
     scheduler: str = "fair"
+    shares: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +158,7 @@ def _with_memory(runs: Sequence[Ran]) -> Ran | None:
 
 def _without(runs: Sequence[Ran]) -> Ran | None:
     found = [run for run in runs if not run.own and not run.gives_back]
-    return next((run for run in found if run.label.partition(",")[0] != "static"), found[0] if found else None)
+    return next((run for run in found if run.shares), found[0] if found else None)
 
 
 def _loss(run: Ran) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from harness.report import render_report
 from harness.report.data import load_runs
 from harness.report.figures import FURTHEST, Styles, resource_groups
 from harness.report.first import MOST_QUEUES, changes_chart, first_of, firsts_of, furthest, moves
+from harness.report.page import title_and_lead
 from harness.report.svg import LineChart
 from harness.report.variants import grouped
 from harness.results.phases import write_phases
@@ -160,6 +162,32 @@ def test_the_page_zooms_over_time_and_can_be_read_without(
         assert shown.startswith("179 s to 422 s"), shown
         assert browser.console == []
         assert [one for one in browser.requests if not one.startswith(("file://", "data:"))] == []
+
+
+def test_of_several_experiments_the_verdict_is_against_fair_as_of_one(write_run: Callable[..., Path]) -> None:
+    """With the experiment's name in its label, a fixed partition became the reference: other figures for one run."""
+    paths = []
+    for experiment in ("one", "other"):
+        for policy, loss in (("static", 300.0), ("fair", 70.0), ("ltrf", 10.0)):
+            more = {"sharing_loss_integral": loss}
+            paths.append(write_run(policy, policy, experiment=experiment, digest=experiment, summary=more))
+    alone = firsts_of(load_runs(paths[:3]))
+    assert "from 70.0 to 10.0 s (-86 %) against fair" in alone[0].sentences[0]
+    for first in firsts_of(load_runs(paths)):
+        assert f"from 70.0 to 10.0 s (-86 %) against fair ({first.title})" in first.sentences[0]
+
+
+def test_of_several_experiments_each_policy_and_each_cluster_is_named(write_run: Callable[..., Path]) -> None:
+    """One run beside several seeds of a policy left the seeds without their experiment; one size stood for both."""
+    paths = [write_run("fair", "fair", experiment="one", digest="one")]
+    for seed in (1, 2):
+        paths.append(write_run(f"fair,seed={seed}", "fair", experiment="other", digest="other", seed=seed))
+    runs = load_runs(paths)
+    assert [run.label for run in runs] == ["fair (one)", "fair (other),seed=1", "fair (other),seed=2"]
+    assert {run.variant_without_seed() for run in runs} == {"fair (one)", "fair (other)"}
+    assert title_and_lead(runs)[1].endswith(" Cluster memory 236 GiB.")
+    small = [replace(run, capacity_mb=72 * 1024.0) if run.experiment == "other" else run for run in runs]
+    assert title_and_lead(small)[1].endswith(" Cluster memory 236 GiB (one), 72 GiB (other).")
 
 
 def test_each_experiment_has_its_own_verdict_over_all_of_its_seeds(write_run: Callable[..., Path]) -> None:

@@ -22,7 +22,15 @@ def ran(
     summary = {"sharing_loss_integral": loss, "sharing_loss": -loss / 1000, "makespan_s": 1000.0, "queues": queues}
     policy = label.partition(",")[0].partition("@")[0]
     back = policy == "ltrf" if gives_back is None else gives_back
-    return Ran(label, back, "@outside" in label, summary | more, "horizon_s" in label, scheduler=scheduler)
+    return Ran(
+        label,
+        back,
+        "@outside" in label,
+        summary | more,
+        "horizon_s" in label,
+        scheduler=scheduler,
+        shares=policy != "static",
+    )
 
 
 FAIR = ran("fair", 71.6, {"A": 100, "B": 100, "C": 100})
