@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from harness.predict.plan_files import check_files
 from harness.predict.plan_sides import sides_of, submission
 from harness.sim.scheduler_file import Place
 from harness.traces.accounting import Shape, account_of
+from harness.traces.recorded import Trace
+from harness.yarn.capacity.properties import ASYNCHRONOUS, parse_configuration
+from harness.yarn.fair.parse import read_bytes
 
 
 class FilesRefused(InputError):
@@ -86,7 +89,7 @@ def answer(
             hint="correct the file",
         )
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
-        found = played_trace(trace, cluster, Path(folder) / "trace.jsonl")
+        found = with_placing(played_trace(trace, cluster, Path(folder) / "trace.jsonl"), before)
         added = None if submit is None else submission(submit, found)
         with _user_files(trace, Path(folder)):
             sides = sides_of(
@@ -106,6 +109,25 @@ def answer(
         "verdict": verdict_of(cases),
     }
     return Answer(done, cases, document)
+
+
+def with_placing(trace: Trace, before: str) -> Trace:
+    """Return a trace that says whether containers were placed asynchronously, if only the file in force says it.
+
+    ``before``: the scheduler's file of the recorded cluster. A file without the property tells nothing, because the
+    default depends on the release, and yarn-site.xml may have it.
+    """
+    header = trace.header
+    if header.scheduler != "capacity" or header.asynchronous is not None:
+        return trace
+    try:
+        values = parse_configuration(read_bytes(before), source=before).values
+    except InputError:
+        return trace  # another scheduler's file, or one that `validate` refuses
+    text = values.get(ASYNCHRONOUS, "").strip().lower()
+    if text not in ("true", "false"):
+        return trace
+    return replace(trace, header=header.model_copy(update={"asynchronous": text == "true"}))
 
 
 @contextmanager

@@ -17,11 +17,12 @@ import yarnfair
 from harness.base.errors import CallError, InputError
 from harness.cli import main
 from harness.experiments.resolve import Variant
+from harness.predict.answer import with_placing
 from harness.predict.plan import below_due
 from harness.predict.plan_sides import submission, with_nodes
 from harness.predict.playing import Player
 from harness.predict.replay import write_experiment
-from harness.traces.recorded import NodeLine, read_trace
+from harness.traces.recorded import Header, NodeLine, QueueLine, Trace, read_trace
 from tests.browser import chromium
 from tests.predict.loads import contended, recording
 
@@ -486,3 +487,24 @@ def test_from_python_it_is_the_same(trace: Path, now: Path, tmp_path: Path, caps
         yarnfair.plan(trace, now, wrong)
     with pytest.raises(CallError, match="nothing changes"):
         yarnfair.plan(trace, now)
+
+
+@pytest.mark.parametrize(
+    ("known", "in_file", "expected"),
+    [(None, "false", False), (None, "true", True), (None, None, None), (True, "false", True), (None, "maybe", None)],
+)
+def test_the_file_in_force_says_what_a_recording_does_not_know_of_placing(
+    known: bool | None, in_file: str | None, expected: bool | None, now: Path, tmp_path: Path
+) -> None:
+    """A ResourceManager does not show capacity-scheduler.xml; who plans a change of it gives that file."""
+    header = Header(
+        nodes=[NodeLine(memory_mb=1024, vcores=1)],
+        queues={"root.a": QueueLine()},
+        scheduler="capacity",
+        asynchronous=known,
+    )
+    found = Trace(tmp_path / "trace.jsonl", header, ())
+    changes = {} if in_file is None else {"schedule_asynchronously__enable": in_file}
+    file = capacity_file(tmp_path, "here.xml", **changes)
+    assert with_placing(found, str(file)).header.asynchronous is expected
+    assert with_placing(found, str(now)).header.asynchronous is known
