@@ -22,18 +22,22 @@ from studies.steered_loads import EXPECTED, LOADS, WHY
 OTHERWISE = "ltrf@outside"
 #: Runs without a controller: the recorded one, and its repeat. Those under it are ``steered`` and ``steered-*``.
 WITHOUT = ("recorded", "again")
+#: A run while the cluster had no priority over the machine's other work.
+BUSY = "steered-busy"
 _CERTAIN = ("shorter", "longer", "same")
 
 
 def measure(folder: Path, names: Sequence[str] = tuple(LOADS)) -> dict[str, Any]:
     """These loads of a folder. Raises InputError where a recorded run or one under the controller is missing."""
     loads = {name: _load(folder / name, LOADS[name], name) for name in names}
-    rows = [row for load in loads.values() for run in load["steered"].values() for row in run.values()]
+    runs = [(run, found) for load in loads.values() for run, found in load["steered"].items()]
+    rows = [row for _, found in runs for row in found.values()]
     return {
         "loads": loads,
         "missing": [name for name in LOADS if name not in names],
         "answers_as_expected": sum(load["verdict"] == load["expected"] for load in loads.values()),
         **counted(rows),
+        "with_priority": counted([row for run, found in runs if run != BUSY for row in found.values()]),
     }
 
 

@@ -96,6 +96,7 @@ def counts(values: Values) -> str:
         for name, load in values["loads"].items()
         for run, found in load["steered"].items()
     ]
+    rows.append(("all", "but steered-busy", *_counts(values["with_priority"])))
     rows.append(("all", "", *_counts(values)))
     return markdown(("load", "run", "queues", "unsure", "words right", "opposite", "in the band"), rows)
 
