@@ -420,17 +420,34 @@ class RmAccounts:
             account.behind = _less(account.behind, _less(rose, Usage(memory, vcores)))
             account.lost_held = (account.lost_held - back).at_least(ZERO)
             account.held = look.held if back == risen else (look.held - risen).at_least(ZERO)
+        elif self._began and account.behind != _UNKNOWN:
+            memory, vcores = self._beyond_lack(account, look, now_s, Usage(memory, vcores))
         self._charge(account, look.queue, memory, vcores)
         account.memory_mb_s, account.vcore_s = look.memory_mb_s, look.vcore_s
         account.moved_s, account.fallen_s = now_s, None
+
+    def _beyond_lack(self, account: AppAccount, look: AppObservation, now_s: float, rose: Usage) -> Usage:
+        """Return the part of a figure's rise that is new, just after a restart of the RM.
+
+        The figure may contain again what it lacks since an earlier restart, whose recovery is over (``behind``).
+        """
+        gap_s = _end_s(account, look, now_s) - account.moved_s
+        possible = _held_for(account.held.at_least(look.held), gap_s + CACHE_S)
+        if rose[0] <= possible[0] and rose[1] <= possible[1]:
+            return rose
+        since, beyond = _held_for(account.held, gap_s), _less(rose, account.behind)
+        new = Usage(max(min(rose[0], round(since[0])), beyond[0]), max(min(rose[1], round(since[1])), beyond[1]))
+        account.behind = _less(account.behind, _less(rose, new))
+        return new
 
     def _may_have_grown(self, account: AppAccount, now_s: float) -> bool:
         """Return whether an application may have got and lost containers between the last poll and this one.
 
         True if the last poll was long ago and the nodes had had time to register again before it. A node that had not
-        registered may still report containers with all their usage (`_beyond_late_nodes`).
+        registered may still report containers with all their usage (`_beyond_late_nodes`). If the RM has just restarted
+        once more, no node has had that time, and the figure may contain again what it lacks since the last restart.
         """
-        if self._shown_s is None or account.lost_from_s is None:
+        if self._shown_s is None or account.lost_from_s is None or (self._began and account.behind != _UNKNOWN):
             return False
         return now_s - self._shown_s > LATE_NODE_S and self._shown_s - account.lost_from_s > LATE_NODE_S
 

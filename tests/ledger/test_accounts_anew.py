@@ -426,3 +426,46 @@ def test_what_an_earlier_restart_took_from_a_figure_does_not_count_again_after_t
     look(1160.0, 30_200_000, 1024)
     look(1400.0, 83_500_000, 0, rm_began_anew=True)
     assert accounts.consumed()["root.a"][0] == pytest.approx(83_000_000, rel=0.02)
+
+
+def test_what_an_earlier_restart_took_from_a_figure_does_not_count_again_while_that_one_is_recovered() -> None:
+    """The next restart comes while nobody looks, before the first recovery is over; the application ends meanwhile.
+
+    27,000,000 MiB s counted twice.
+    """
+    accounts = RmAccounts()
+
+    def look(now_s: float, memory_mb_s: int, held_mb: int, age_s: float, **options: bool) -> None:
+        held = Resource(held_mb, held_mb // 1024)
+        seen = AppObservation("x", "root.a", memory_mb_s, memory_mb_s // 1024, held, held == ZERO, age_s)
+        accounts.observe(now_s, [seen], capacity=Resource(1 << 20, 1 << 10), **options)
+
+    look(0.0, 0, 3072, 0.0)
+    look(100.0, 80_000_000, 3072, 100.0)
+    # Containers that had ended before the restart are missing in the figure from now on.
+    look(160.0, 50_000_000, 3072, 160.0, rm_began_anew=True)
+    look(700.0, 51_650_000, 3072, 700.0)
+    # It ended at 800 s, and the final figure has everything again.
+    look(880.0, 82_150_000, 0, 800.0, rm_began_anew=True)
+    assert accounts.consumed()["root.a"][0] == pytest.approx(82_150_000, rel=0.01)
+
+
+def test_what_an_earlier_restart_took_from_a_figure_does_not_count_again_in_a_final_one() -> None:
+    """The first recovery is over; the application ends while the RM restarts, so that its figure never falls again.
+
+    46,000,000 MiB s counted twice.
+    """
+    accounts = RmAccounts()
+
+    def look(now_s: float, memory_mb_s: int, held_mb: int, age_s: float, **options: bool) -> None:
+        held = Resource(held_mb, held_mb // 1024)
+        seen = AppObservation("x", "root.a", memory_mb_s, memory_mb_s // 1024, held, held == ZERO, age_s)
+        accounts.observe(now_s, [seen], capacity=Resource(1 << 20, 1 << 10), **options)
+
+    look(0.0, 0, 3072, 0.0)
+    look(100.0, 80_000_000, 3072, 100.0)
+    look(160.0, 50_000_000, 3072, 160.0, rm_began_anew=True)
+    look(700.0, 51_650_000, 3072, 700.0)
+    look(900.0, 52_264_000, 3072, 900.0)
+    look(960.0, 82_550_000, 0, 930.0, rm_began_anew=True)
+    assert accounts.consumed()["root.a"][0] == pytest.approx(82_550_000, rel=0.01)
