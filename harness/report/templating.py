@@ -19,7 +19,9 @@ _PIECES = re.compile(r"[^@,=/_ ]{1,14}[@,=/_ ]*|[@,=/_ ]+")
 
 def breakable(name: object) -> Markup:
     """Return the name with possible line breaks: `ltrf@outside` is not broken inside a word."""
-    return Markup("<wbr>").join(escape(piece) for piece in _PIECES.findall(str(name)))
+    # A line may end at a blank anyway.
+    pieces = "<wbr>".join(str(escape(piece)) for piece in _PIECES.findall(str(name)))
+    return Markup(pieces.replace(" <wbr>", " "))
 
 
 def two_lines(text: object) -> Markup:

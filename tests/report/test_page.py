@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,16 @@ def test_a_page_that_cannot_be_written_says_so_in_one_line(three_policies: list[
     with pytest.raises(InputError, match="cannot be written") as raised:
         render_report(three_policies, tmp_path / "file" / "page.html")
     assert raised.value.hint == "choose another -o FILE"
+
+
+def test_a_long_name_in_a_table_s_head_may_break(write_run: Callable[..., Path], tmp_path: Path) -> None:
+    """The column of a variant with two settings was too wide for its table, so that its values were out of sight."""
+    name = "ltrf@outside,period_s=60,horizon_s=80"
+    queues = {f"root.{queue}": {"mean_completion_s": 100.0} for queue in ("A", "B")}
+    runs = [
+        write_run("fair", "fair", summary={"queues": queues}),
+        write_run(name, "ltrf", mode="outside", summary={"queues": queues}),
+    ]
+    page = render_report(runs, tmp_path / "page.html").path.read_text()
+    assert "Winners and losers" in page
+    assert '<th scope="col" class="n">ltrf@<wbr>outside,<wbr>period_<wbr>s=<wbr>60,<wbr>horizon_<wbr>s=<wbr>80 ' in page
