@@ -91,6 +91,14 @@ def test_preemption_that_kills_stays_within_the_budget() -> None:
     assert violated(histories) == []
 
 
+def test_restarts_and_kills_among_containers_of_an_hour_violate_nothing() -> None:
+    """The ninth regime; a seed in which a final figure counted twice after a second restart among them."""
+    histories = [world.live(regime.NINTH + at) for at in (0, 8)]
+    assert violated(histories) == []
+    done = {kind for one in histories for kind in one.faults}
+    assert {"rm-restarts", "rm-fails-over", "preemption-switched"} <= done
+
+
 def test_what_is_killed_because_of_the_shares_is_told_from_what_the_administrators_own_would_kill(
     tmp_path: Path,
 ) -> None:
@@ -153,7 +161,7 @@ def test_seeds_of_before_draw_nothing_of_the_second_regime() -> None:
         *range(regime.FOURTH + 1000, regime.FOURTH + 2000, 100),
         *(
             begin
-            for first in (regime.THIRD, regime.FIFTH, regime.SIXTH, regime.SEVENTH, regime.EIGHTH)
+            for first in (regime.THIRD, regime.FIFTH, regime.SIXTH, regime.SEVENTH, regime.EIGHTH, regime.NINTH)
             for begin in (first + 1000, first + 1100)
         ),
     ],

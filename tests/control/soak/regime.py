@@ -1,4 +1,4 @@
-"""The second to eighth regime, of seeds from `SECOND` to `EIGHTH` on: what people and machines do beside faults.
+"""The second to ninth regime, of seeds from `SECOND` to `NINTH` on: what people and machines do beside faults.
 
 Earlier seeds draw none of it, so that they stay the histories that they were. Here are the plans, and the kinds of
 events: the administrator edits groups of queues so that their shares still go together, puts back an older copy of the
@@ -9,7 +9,7 @@ submits to them. The fifth has few and long containers, nothing that lies, and R
 back late: what accounts lack there is not hidden by what nobody can tell. The sixth looks closer still: while an RM
 begins anew nothing new comes, so that next to nothing is unknown; or figures of ended applications fall for long. The
 seventh has Capacity Schedulers whose preemption an administrator switches on and off: with a restart of their RM.
-The eighth has preemption that kills, and a budget for it.
+The eighth has preemption that kills, and a budget for it. The ninth has containers of an hour, and a look each minute.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ SIXTH = 5_000_000
 SEVENTH = 6_000_000
 #: The first seed of the eighth, which has all of the seventh.
 EIGHTH = 7_000_000
+#: The first seed of the ninth, which has all of the eighth.
+NINTH = 8_000_000
 #: Policies that write minimum shares.
 MIN_SHARES = ("fawkes-tt", "fawkes-ru")
 _DAY_S = 86_400.0
@@ -168,6 +170,17 @@ def planned_eighth(plan: Plan, rng: random.Random) -> Plan:
         settings = replace(settings, lease_s=3.0 * settings.period_s)
     sets = {"horizon_s": rng.choice(("100", "600"))}
     return replace(plan, settings=settings, sets=sets, tasks=rng.choice((1.0, 3.0)), eighth=True, preempts=True)
+
+
+def planned_ninth(plan: Plan, rng: random.Random) -> Plan:
+    """A plan of the ninth regime: what an RM forgets of a container, or preemption kills, is the work of an hour."""
+    settings = replace(
+        plan.settings,
+        period_s=60.0,
+        lease_s=180.0 if plan.settings.lease_s else 0.0,
+        preemption_budget_mb_s=rng.choice((1e5, 3e5, 3e6)),
+    )
+    return replace(plan, settings=settings, tasks=10.0)
 
 
 # --- the administrator ---

@@ -70,6 +70,8 @@ class World:
             self.plan = plan = regime.planned_seventh(plan, random.Random(f"{seed} seventh"))
         if seed >= regime.EIGHTH:
             self.plan = plan = regime.planned_eighth(plan, random.Random(f"{seed} eighth"))
+        if seed >= regime.NINTH:
+            self.plan = plan = regime.planned_ninth(plan, random.Random(f"{seed} ninth"))
         if regime.SECOND <= seed < regime.FIFTH:
             self.plan = plan = regime.planned(plan, random.Random(f"{seed} second"))
         if regime.THIRD <= seed < regime.FIFTH:
