@@ -160,8 +160,8 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequenc
     seeds = max((one.seeds for move in found if (one := change(before, after, completion_of(move.queue)))), default=1)
     if seeds > 1:
         note = (
-            f"Means over {seeds} seeds. The change has the 95 % interval of the mean of the seeds' own changes; it is "
-            f"unclear where that holds 0. {note}"
+            f"Means over {seeds} seeds. The change is given with the 95 % interval of the mean of the changes seed by "
+            f"seed; it is unclear if that interval includes 0. {note}"
         )
     caption = f"Mean completion time of a job by queue: from {before.label} (ring) to {after.label} (dot)"
     return First(
