@@ -547,7 +547,10 @@ def test_what_is_on_by_default_stands_in_no_file_that_a_simulation_could_refuse(
     for verb in ("whatif", "plan", "assess"):
         cell = on.cell(verb, absent)
         assert cell.word == "counted but not steered"
-        assert cell.why.endswith("played without asynchronous scheduling")
+        assert cell.why == (
+            "played without asynchronous scheduling; a recording says whether the cluster has it, and the answer is "
+            "unsure then"
+        )
     assert on.cell("whatif", on.example).word == "refused"
     assert on.cell("enforce", absent).word == "refused"
 
