@@ -92,8 +92,8 @@ def test_preemption_that_kills_stays_within_the_budget() -> None:
 
 
 def test_restarts_and_kills_among_containers_of_an_hour_violate_nothing() -> None:
-    """The ninth regime; a seed in which a final figure counted twice after a second restart among them."""
-    histories = [world.live(regime.NINTH + at) for at in (0, 8)]
+    """The ninth regime: a final figure that counted twice after a second restart, and preemption that is switched on."""
+    histories = [world.live(regime.NINTH + at) for at in (0, 8, 22)]
     assert violated(histories) == []
     done = {kind for one in histories for kind in one.faults}
     assert {"rm-restarts", "rm-fails-over", "preemption-switched"} <= done
@@ -123,6 +123,27 @@ def test_what_is_killed_because_of_the_shares_is_told_from_what_the_administrato
     preempting.killed += [(10.0, 20_000.0, True)]
     with pytest.raises(Violated, match="because of the shares, budget 0"):
         preempting.check()
+
+
+def test_what_is_killed_before_anybody_sees_that_preemption_is_on_is_nobodys(tmp_path: Path) -> None:
+    """Shares are written freely while preemption is off, and the RM enforces them from the moment it is on."""
+    one = world.World(regime.EIGHTH + 1, tmp_path)
+    preempting, cluster = one.preempting, one.cluster
+    assert preempting is not None
+    assert one.active.preempts
+    queue = next(path for path in cluster.leaves())
+    cluster.assign = lambda: None  # type: ignore[method-assign]
+    cluster.apps.clear()
+    app = App("application_1_0001", queue, 0.0, 1024, 100.0, 1)
+    cluster.apps[app.id] = cluster.by_id[app.id] = app
+    for _ in range(4):
+        assert cluster.start(app, 1024)
+    one.agenda.run_until(10.0)
+    preempting.just_switched_on = True
+    for more in (2048.0, 1024.0):
+        preempting._kill(queue, 1024.0, more, 1024.0, 0.0)
+        preempting.seen()
+    assert [caused for _, _, caused in preempting.killed] == [False, True]
 
 
 def test_a_moved_queue_is_below_another_parent_with_what_it_had() -> None:

@@ -260,6 +260,8 @@ def _preemption_switched(world: World, rng: random.Random) -> End:
     if not world.active.up:
         return False
     world.cluster.preempts = not world.cluster.preempts
+    if world.preempting is not None:
+        world.preempting.just_switched_on = world.cluster.preempts
     return world.restart(rng)
 
 

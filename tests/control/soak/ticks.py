@@ -80,6 +80,8 @@ class Ticks:
         refused |= process.controller.core.last_write_s < report.time_s
         if not kinds & (_BLIND - {"actuation"} if refused else _BLIND):
             self._good_s[process.name] = self.world.agenda.now_s
+            if self.world.preempting is not None and process.controller.holds:
+                self.world.preempting.seen()
         self._sources(process, report, kinds)
         self._guarded(process, report, kinds)
         self._believed(process, kinds)
