@@ -17,7 +17,8 @@ from harness.control.lease import Lease, Memory, lease_of
 from harness.control.ownership import Drift, Ownership, generation_of
 from harness.control.values import IsManaged, Nonsense, Values
 from harness.model.plan import ResourceName
-from harness.yarn.files import ConfigStore
+from harness.yarn.capacity.source import RestoredValues
+from harness.yarn.files import ConfigStore, always
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,10 @@ class BaseActuator(Ownership):
     def reopened(self, document: Callable[[str], object]) -> Self:
         """Return an actuator of the same configuration, restored from a ledger's documents (see `restored`)."""
         return type(self).restored(self.store, document)
+
+    def restore_written(self, still: Callable[[], None] = always) -> RestoredValues | None:
+        """Return None: such a configuration is restored as a whole, or not at all."""
+        return None
 
     def forget(self) -> None:
         """Forget which values are managed: the values that the next read finds are the administrator's entitlements.

@@ -31,7 +31,7 @@ from harness.yarn.capacity.queues import (
     read_capacity,
     read_maximum,
 )
-from harness.yarn.capacity.source import Configuration, ConfigurationSource, FileSource
+from harness.yarn.capacity.source import Configuration, ConfigurationSource, FileSource, RestoredValues
 from harness.yarn.capacity.steering import (
     CAPACITY,
     MAXIMUM,
@@ -356,6 +356,19 @@ class CapacityActuator(BaseActuator):
         in_force = {path: steering.capacity(path).entitlement for path in self.baseline if path in self._tree}
         problems = _filled_in_words(filled)
         return PreparedCapacities(before, after, in_force, problems=problems, changes=changes)
+
+    def restore_written(self, still: Callable[[], None] = always) -> RestoredValues | None:
+        """Put the administrator's values back in a file of which the rest is not understood."""
+        if not isinstance(self.store, FileSource):
+            return None
+        known = {path: (kept.get("ours", {}), kept["baseline"]) for path, kept in self.departed.items()}
+        known |= {path: (managed, self.baseline[path]) for path, managed in self.managed.items()}
+        values = {
+            f"{PREFIX}{path}.{key}": (written, own.get(key))
+            for path, (managed, own) in known.items()
+            for key, written in managed.items()
+        }
+        return self.store.restore(values, still)
 
     def _filled(self) -> dict[str, str]:
         """Compute capacities for managed queues whose original capacities no longer add up to their parent's.

@@ -25,6 +25,7 @@ from harness.control.ownership import generation_of
 from harness.control.settings import ControlSettings
 from harness.control.values import Nonsense
 from harness.ledger.store import LedgerStore
+from harness.yarn.capacity.source import RestoredValues
 from harness.yarn.errors import Refused, Unreachable
 from harness.yarn.files import FileChanged, always
 
@@ -108,7 +109,15 @@ def release(
     if text := adopt_latest(actuator, store):
         notes.append(("backup", text))
     for attempt in range(_ATTEMPTS):
-        actuator.read()
+        try:
+            actuator.read()
+        except InputError as error:
+            found = _restore_written(actuator, error, _still(lease, signed=signed))
+            failed, words = _load_unread(actuator, error, found, open_client, settings)
+            if not found.missing:
+                actuator.forget()
+            _keep_books(actuator, store, lease if signed else None, released, notes)
+            return Release(words, failed, tuple(dict.fromkeys(notes)), Prepared(b"", b"", {}))
         prepared = actuator.original()
         if lease is not None:
             signed &= _noted(notes, "lease", partial(lease.keep, actuator.document(), released))
@@ -140,13 +149,71 @@ def release(
         except YarnfairError as error:
             words = f"{_restored(actuator)} written, but not in force: {error.line()}"
         actuator.forget()
+    _keep_books(actuator, store, lease if signed and not refused else None, released, notes)
+    return Release(words, failed, tuple(dict.fromkeys(notes)), prepared)
+
+
+def _keep_books(
+    actuator: Actuator[ClientT],
+    store: LedgerStore,
+    lease: Lease | None,
+    released: Mapping[str, object] | None,
+    notes: list[tuple[str, str]],
+) -> None:
+    """Note in ledger and lease (None: not ours, or still needed) that the administrator's values are restored."""
     _noted(notes, "ledger", lambda: store.commit(documents=actuator.document() | _given_back(store)))
     _noted(notes, "file", lambda: clear(actuator, lease))
-    if lease is not None and signed and not refused:
+    if lease is not None:
         _noted(notes, "lease", partial(lease.keep, {}, released))
         if released is None:
             lease.end()
-    return Release(words, failed, tuple(dict.fromkeys(notes)), prepared)
+
+
+def _restore_written(actuator: Actuator[ClientT], why: InputError, still: Callable[[], None]) -> RestoredValues:
+    """Restore what the controller has written in a configuration that cannot be read otherwise (``why``).
+
+    Raises ``why`` where there is no such way, and if nothing that the controller has written is there.
+    """
+    try:
+        found = actuator.restore_written(still)
+    except (HeldByAnother, FileChanged):
+        raise
+    except InputError:
+        raise why from None
+    if found is None or not found.restored:
+        raise why
+    return found
+
+
+def _load_unread(
+    actuator: Actuator[ClientT],
+    why: InputError,
+    found: RestoredValues,
+    open_client: Callable[[], ClientT | None],
+    settings: ControlSettings,
+) -> tuple[bool, str]:
+    """Make the RM load a configuration that this program cannot read; return whether that failed, and a description."""
+    what = f"the administrator's own values of {_some(found.restored)} are written"
+    rest = f"(the file was not checked: {why.line()})"
+    if found.missing:
+        rest = f"; {_some(found.missing)} cannot be given back, because the file does not have them any more {rest}"
+    missing = bool(found.missing)
+    if settings.refresh == "poll":
+        return missing, f"{what}; in force {actuator.loaded_otherwise} {rest}"
+    try:
+        client = open_client()
+        if client is None:
+            raise Unreachable("no ResourceManager was told")
+        actuator.load(client)
+    except Unreachable as error:
+        return missing, f"{what}; {error.what}: in force when it starts, or {actuator.loaded_otherwise} {rest}"
+    except YarnfairError as error:
+        return True, f"{what}, but not in force: {error.line()} {rest}"
+    return missing, f"{what} and loaded {rest}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
 def restore_left(actuator: Actuator[ClientT], owner: str) -> str:

@@ -29,6 +29,7 @@ from harness.ledger.accounts import RmAccounts
 from harness.model.plan import Attributes
 from harness.model.resources import Resource
 from harness.yarn.answers import ClusterInfo
+from harness.yarn.capacity.source import RestoredValues
 from harness.yarn.capacity.traps import Trap
 from harness.yarn.files import ConfigStore, always
 from harness.yarn.http import HttpOptions
@@ -240,6 +241,13 @@ class Actuator(Entitlements, Protocol[ClientIn]):
 
     def original(self) -> Prepared:
         """Return the configuration with the administrator's values in place of the managed ones."""
+
+    def restore_written(self, still: Callable[[], None] = always) -> RestoredValues | None:
+        """Put the administrator's values in place of the controller's in a configuration that `read` refuses.
+
+        A value that is not, to the letter, one that the controller has written is left alone. Returns None if this kind
+        of configuration has no such way. Raises what reading and writing raise.
+        """
 
     def problems_of(self, prepared: Prepared) -> tuple[str, ...]:
         """Explain why the cluster would refuse the prepared configuration; reasons also in `refusals` are left out."""

@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.control.capacity_actuator import CapacityActuator
 from harness.control.giveback import NotReleased, release
 from harness.control.lease import HeldByAnother, Lease, lease_of
@@ -280,3 +282,79 @@ def test_a_killed_controllers_weights_are_released_with_its_ledger_lost(tmp_path
     assert done.returncode == 0, done.stderr
     assert b"<weight>2<" in target.read_bytes()
     assert "in force when it starts" in done.stderr
+
+
+# --- a configuration that Hadoop reads and this program does not ---
+
+INCLUDED = b'  <xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="more.xml"/>\n</configuration>'
+
+
+def with_reference(data: bytes) -> bytes:
+    """The administrator has written a reference to another property as the capacity of ``root.c``."""
+    place = b"root.c.capacity</name><value>"
+    begin = data.index(place) + len(place)
+    return data[:begin] + b"${share.of.c}" + data[data.index(b"<", begin) :]
+
+
+def with_include(data: bytes) -> bytes:
+    """The administrator has moved some properties into another file."""
+    return data.replace(b"</configuration>", INCLUDED)
+
+
+@pytest.mark.parametrize("edited", [with_include, with_reference])
+def test_what_was_written_is_taken_out_of_a_file_that_cannot_be_read(
+    tmp_path: Path, edited: Callable[[bytes], bytes]
+) -> None:
+    """The release failed, and the controller's capacities stayed in the file for good."""
+    rm = CapacityRmModel(BEFORE)
+    actuator, store = actuator_with_managed(rm, tmp_path)
+    with store:
+        assert rm.place.data != BEFORE
+        rm.place.data = edited(rm.place.data)
+        done = release(actuator, store, None, none, SETTINGS)
+        assert rm.place.data == edited(BEFORE)
+        assert not done.failed
+        assert "root.a.capacity" in done.words
+        assert "in force when it starts" in done.words
+        assert "the file was not checked: " in done.words
+        # What is in the file from now on is the administrator's.
+        assert actuator.managed == {}
+
+
+def test_a_file_that_cannot_be_read_is_loaded_and_what_the_rm_says_of_it_is_told(tmp_path: Path) -> None:
+    rm = CapacityRmModel(BEFORE)
+    actuator, store = actuator_with_managed(rm, tmp_path)
+    with store:
+        rm.place.data = with_reference(rm.place.data)
+        done = release(actuator, store, None, lambda: rm, SETTINGS)  # type: ignore[arg-type,return-value]
+        assert rm.place.data == with_reference(BEFORE)
+        assert done.failed, "this model of a ResourceManager does not know references"
+        assert "written, but not in force: " in done.words
+        assert "${share.of.c}" in done.words
+
+
+def test_what_has_been_moved_out_of_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    rm = CapacityRmModel(BEFORE)
+    actuator, store = actuator_with_managed(rm, tmp_path)
+    with store:
+        values = capacities.properties(rm.place.data)
+        del values[f"{capacities.PREFIX}root.b.capacity"]
+        rm.place.data = with_include(capacities.stored(values))
+        done = release(actuator, store, None, none, SETTINGS)
+        assert done.failed
+        assert f"{capacities.PREFIX}root.b.capacity cannot be given back" in done.words
+        assert capacities.properties(rm.place.data.replace(INCLUDED, b"</configuration>")) == {
+            key: value for key, value in capacities.properties(BEFORE).items() if ".root.b.capacity" not in key
+        }
+        assert actuator.managed != {}, "whose values those are is not forgotten"
+
+
+def test_a_file_that_is_no_document_is_left_alone(tmp_path: Path) -> None:
+    rm = CapacityRmModel(BEFORE)
+    actuator, store = actuator_with_managed(rm, tmp_path)
+    with store:
+        rm.place.data = half = rm.place.data[:-40]
+        with pytest.raises(InputError, match="not well-formed"):
+            release(actuator, store, None, none, SETTINGS)
+        assert rm.place.data == half
+        assert actuator.managed != {}

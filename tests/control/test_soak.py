@@ -92,7 +92,7 @@ def test_preemption_that_kills_stays_within_the_budget() -> None:
 
 
 def test_restarts_and_kills_among_containers_of_an_hour_violate_nothing() -> None:
-    """The ninth regime: a final figure that counted twice after a second restart, and preemption that is switched on."""
+    """The ninth regime: a final figure that counted twice after a second restart; preemption that is switched on."""
     histories = [world.live(regime.NINTH + at) for at in (0, 8, 22)]
     assert violated(histories) == []
     done = {kind for one in histories for kind in one.faults}

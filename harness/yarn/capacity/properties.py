@@ -112,10 +112,24 @@ class ConfigurationFile:
         return spliced(self.data, cuts)
 
 
-def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
+def parse_configuration(data: bytes, *, source: str, whole: bool = True) -> ConfigurationFile:
     """Parse a configuration file.
 
-    Raises InputError for a file that Hadoop would refuse or that no edit could preserve.
+    Parameters
+    ----------
+    data
+        The file.
+    source
+        Its name in messages.
+    whole
+        Whether all of the file has to be understood. If not, included files, properties written as attributes and
+        values that cannot be edited are passed over. This suffices to change a value in its place, but not to tell
+        what the scheduler is configured to do.
+
+    Raises
+    ------
+    InputError
+        Hadoop would refuse the file, or, with ``whole``, no edit could preserve it.
     """
     root = parse_xml(data, source=source)
     if b"\x00" in data:
@@ -127,7 +141,7 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
     if root.tag != "configuration":
         refuse(root, f"the root element is <{root.tag[:40]}>", "a Hadoop configuration begins with <configuration>")
     # Few files contain the word, so that a large tree is rarely searched.
-    for item in root.below() if b"include" in data else ():
+    for item in root.below() if whole and b"include" in data else ():
         if item.tag.endswith("include"):
             refuse(item, "an included file", "write its properties into this one: they could not be given back")
     found: dict[str, _Place] = {}
@@ -136,6 +150,8 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
         if item.tag != "property":
             continue
         if item.attributes:
+            if not whole:
+                continue
             refuse(item, "a property as attributes", "write <property><name>...</name><value>...</value>")
         said = {part.tag: part for part in item.elements()}
         key = said["name"].all_text().strip() if "name" in said else ""
@@ -150,6 +166,8 @@ def parse_configuration(data: bytes, *, source: str) -> ConfigurationFile:
         begin, end = start_tag_end(data, value), value.end
         if empty_tag(data, begin):
             # <value/> has no content to write into.
+            if not whole:
+                continue
             if key.startswith(PREFIX) and key.endswith(("capacity", "policy")):
                 refuse(value, f"{key} has an empty value", "give it a value, or take it out")
             begin, end = 0, 0

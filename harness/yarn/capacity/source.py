@@ -8,7 +8,7 @@ refuses all changes of one call (``PUT /ws/v1/cluster/scheduler-conf``) together
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,22 @@ class Configuration:
 
     values: Mapping[str, str]
     mark: Any
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredValues:
+    """What became of properties that were to be restored in a file that cannot be read as a whole.
+
+    Parameters
+    ----------
+    restored
+        Names of the properties that had a value to be replaced.
+    missing
+        Names of those that are not in the file. They may be in another one that it includes.
+    """
+
+    restored: tuple[str, ...]
+    missing: tuple[str, ...]
 
 
 class ConfigurationSource(ABC):
@@ -87,6 +103,32 @@ class FileSource(ConfigurationSource):
         if after != before.mark:
             self.store.write(after, before=before.mark, still=still)
         return Configuration(parse_configuration(after, source=self.name).values, after)
+
+    def restore(
+        self, values: Mapping[str, tuple[Collection[str], str | None]], still: Callable[[], None] = always
+    ) -> RestoredValues:
+        """Restore properties in a file that `read` refuses, as far as they still have one of certain values.
+
+        Parameters
+        ----------
+        values
+            Name -> the values to be replaced, and the value to restore (None: no such property).
+        still
+            Called just before the file is replaced; raises if it must not be any more.
+
+        Raises
+        ------
+        InputError
+            The file cannot be read or written, or is no XML document.
+        """
+        data = self.store.read()
+        file = parse_configuration(data, source=self.name, whole=False)
+        changes = {name: own for name, (written, own) in values.items() if file.values.get(name) in written}
+        after = file.edited(changes)
+        if after != data:
+            self.store.write(after, before=data, still=still)
+        missing = [name for name, (written, own) in values.items() if name not in file.values and own not in written]
+        return RestoredValues(tuple(changes), tuple(missing))
 
     def load(self, client: RmClient) -> None:
         """Make the RM read the file (``refreshQueues``)."""

@@ -30,8 +30,8 @@ class Preempting:
     def __init__(self, world: World) -> None:
         self.world = world
         self.killed: list[tuple[float, float, bool]] = []
-        #: Preemption was switched on, and no controller that holds the file has seen it yet. What stands in the file was
-        #: written while nothing could be killed for it.
+        #: Preemption was switched on, and no controller that holds the file has seen it yet. What stands in the file
+        #: was written while nothing could be killed for it.
         self.just_switched_on = False
         world.agenda.after(ROUND_S, self._round)
 
@@ -95,9 +95,9 @@ class Preempting:
 
         The budget may be exceeded by as much again and by one container, because a controller learns of a loss at its
         next poll, and estimates the loss of a container by the mean task length
-        (`docs/decisions/preemption-budget.md`). What is killed between preemption's being switched on and the first look
-        after that is nobody's: until then the controller was free to move shares as far as its policy has them (seed
-        8000022).
+        (`docs/decisions/preemption-budget.md`). What is killed between preemption's being switched on and the first
+        look after that is nobody's: until then the controller was free to move shares as far as its policy has them
+        (seed 8000022).
         """
         world, budget = self.world, self.world.plan.settings.preemption_budget_mb_s
         caused = self.caused_mb_s(world.agenda.now_s - HOUR_S)
