@@ -84,7 +84,7 @@ class ConfigStore(ABC):
 
     def _changed(self) -> FileChanged:
         return FileChanged(
-            "somebody else changed the allocation file",
+            "somebody else changed the file",
             where=self.name,
             hint="look at what changed; the next round starts from it",
         )

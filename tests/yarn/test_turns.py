@@ -10,7 +10,7 @@ import pytest
 from harness.control.explain import app_document, document, explain, explain_app
 from harness.model.resources import ZERO
 from harness.yarn.answers import AppStatus
-from harness.yarn.holds import Facts, Hold, holds_of_app, holds_of_queue, look
+from harness.yarn.holds import Facts, holds_of_app, holds_of_queue, look
 from harness.yarn.turns import turn, turn_of_hold
 from tests.control.test_holds import answering, facts_of, view_of
 
@@ -135,19 +135,16 @@ def test_a_capacity_schedulers_masters_start_once_as_many_have_ended_as_must() -
 @pytest.mark.parametrize("kind", ["fair", "capacity"])
 def test_a_maximum_ends_with_containers_of_the_queue(kind: str) -> None:
     facts = facts_of(kind)
-    (hold,) = holds_of_queue(facts, "root.most")
+    hold, *others = holds_of_queue(facts, "root.most")
     assert hold.kind == "maximum"
+    # The master that waits there also waits for its user's limit, which only a Capacity Scheduler has.
+    assert [other.kind for other in others] == {"fair": [], "capacity": ["user-am-share"]}[kind]
     unknown = turn_of_hold(facts, hold, "root.most")
     assert unknown.expected_s is None
     assert "none of its containers has ended" in unknown.words
     found = turn_of_hold(replace(facts, released_every_s={"root.most": 30.0}), hold, "root.most")
     assert found.expected_s == 30.0
     assert "one of the queue has ended each 30.0 s" in found.words
-
-
-def test_a_stopped_queue_has_no_turn() -> None:
-    hold = Hold("state", "root.am", "x", "y", "z")
-    assert turn_of_hold(facts_of("capacity"), hold, "root.am").expected_s is None
 
 
 def test_two_limits_let_through_what_both_do() -> None:
