@@ -71,7 +71,8 @@ class Tenure(Generic[ClientT]):
         self._good_s = time.monotonic()
         #: What came of a guard's release that the ResourceManager has yet to be told of ('': there is none).
         self._release_words = ""
-        #: In a shadow: whether an earlier run with this ledger was killed and left its values in force.
+        #: In a shadow: whether a controller with this ledger has left its values in force, and which one, in words.
+        self._left_by = "an earlier run of this controller was killed and had left its weights"
         self._left_over = settings.mode == "shadow" and left_values(store) and any(actuator.managed.values())
         #: Another controller's announcement that was taken over, and whether that controller was alive.
         self._adopted: tuple[dict[str, Any], bool] = ({}, False)
@@ -101,6 +102,7 @@ class Tenure(Generic[ClientT]):
     def _follow(self, before: Tenure[ClientT]) -> None:
         """Continue in place of another controller of this process, with its time of the last successful tick."""
         self._good_s = before._good_s
+        self._left_by = "this controller had left its weights when it was reloaded as a shadow"
 
     def close(self) -> None:
         """Let another controller take over. The weights in force stay unchanged."""
@@ -190,7 +192,7 @@ class Tenure(Generic[ClientT]):
             return
         try:
             words = self._take_back_left_over()
-            self._alarm("note", f"an earlier run of this controller was killed and had left its weights: {words}")
+            self._alarm("note", f"{self._left_by}: {words}")
         except YarnfairError as error:
             what = "what an earlier run of this controller wrote is still in force" if self._left_over else "given back"
             self._alarm("actuation", f"{what}: {error.line()}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,19 @@ def test_a_shadow_gives_back_what_was_left(tmp_path: Path, lease_s: float) -> No
     with controlled(rm, tmp_path, lease_s=lease_s, mode="shadow") as controller:
         assert controller.tick().alarms == ()
     assert b"<weight>3</weight>" in rm.place.data
+
+
+def test_a_controller_that_becomes_a_shadow_gives_back_what_it_wrote_itself(tmp_path: Path) -> None:
+    """It said that an earlier run was killed, which nobody had done."""
+    rm = killed(tmp_path)
+    with controlled(rm, tmp_path, lease_s=30.0) as controller:
+        controller.tick()
+        assert rm.place.data != FILE
+        controller.close()
+        shadow = controller.remade(replace(controller.settings, mode="shadow"), controller.core.policy)
+        (alarm,) = shadow.tick().alarms
+        assert alarm.text.startswith("this controller had left its weights when it was reloaded as a shadow: the admin")
+        assert rm.place.data == FILE
 
 
 def test_what_cannot_be_given_back_is_said_at_every_look_and_at_the_end(tmp_path: Path) -> None:
