@@ -101,7 +101,8 @@ def test_run_gives_directories_speed_ups_and_a_page(counter: Path, capsys: pytes
     assert runs["hasty,seed=1"]["summary"]["speedup"] == pytest.approx(2)
     info = json.loads((out / "hasty,seed=2" / "run.json").read_text())
     assert (info["exit"], info["experiment"]["people"]) == (0, 10)
-    assert "longest one_s" in (out / "report.html").read_text()
+    # A head of a table may break within a long name.
+    assert "longest one_s" in (out / "report.html").read_text().replace("<wbr>", "")
     code, printed = call(capsys, "compare", out, "--json")
     assert code == 0
     assert {group["label"] for group in json.loads(printed)["contests"][0]["groups"]} >= {"patient", "hasty"}

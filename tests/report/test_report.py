@@ -286,7 +286,7 @@ def test_several_seeds_are_summed_up_and_their_mean_is_drawn(write_run: Callable
     assert line.startswith("ltrf: holds in 3 of 3 runs; sharing loss 30.0")
     half = half_width_95([30.0, 60.0, 180.0])
     assert f"a difference of \u221290.0 \u00b1 {half:.1f}" in line, "seed against seed"
-    assert "A difference is the mean of the seeds' own differences" in " ".join(html.split())
+    assert "A difference is the mean of the differences seed by seed" in " ".join(html.split())
 
 
 def test_runs_of_two_backends_have_their_names_and_are_not_compared(

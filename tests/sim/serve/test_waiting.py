@@ -180,7 +180,13 @@ def test_a_capacity_schedulers_applications_say_which_limit_they_wait_for(tmp_pa
         # A tenth of what the queue could have when the scheduler last came to it.
         most = facts.limits.queues["root.am"].am_limit.memory_mb
         assert 256 <= most < 1024
-        assert kinds(rest, "root.am") == [("am-share", "root.am", 512, most)]
+        # The scheduler names the first limit; the user's own one, a tenth of the queue's capacity, has no room either.
+        [anna] = facts.limits.queues["root.am"].users
+        assert anna.am_limit.memory_mb < 1024
+        assert kinds(rest, "root.am") == [
+            ("am-share", "root.am", 512, most),
+            ("user-am-share", "root.am", 512, anna.am_limit.memory_mb),
+        ]
         assert kinds(rest, "root.users") == [("user-am-share", "root.users", 512, 512)]
         assert kinds(rest, "root.parallel") == [("running-apps", "root.parallel", 1, 1)]
 
