@@ -100,11 +100,12 @@ def test_sighup_reloads_the_configuration_and_a_wrong_one_changes_nothing(tmp_pa
                 assert alarm["level"] == "warning"
                 assert "the configuration of before stays in force" in alarm["text"]
                 assert why in alarm["text"]
-                until(process, "config")  # it has ended
             config.write_text(json.dumps({**known, "policy": "fair", "period_s": 0.3}))
             process.send_signal(signal.SIGHUP)
             said = until(process, "note")
             assert "configuration reloaded: policy fair, mode shadow, every 0.3 s" in said["text"]
+            # Only now is the file right again.
+            assert until(process, "config")["text"] == "mended"
             process.send_signal(signal.SIGUSR1)
             until(process, "end")
             assert process.wait(timeout=300) == 0
