@@ -113,7 +113,7 @@ def release(
             actuator.read()
         except InputError as error:
             found = _restore_written(actuator, error, _still(lease, signed=signed))
-            failed, words = _load_unread(actuator, error, found, open_client, settings)
+            failed, words = _load_unread(actuator, error, found, open_client, settings, recognise)
             if not found.missing:
                 actuator.forget()
             _keep_books(actuator, store, lease if signed else None, released, notes)
@@ -191,25 +191,27 @@ def _load_unread(
     found: RestoredValues,
     open_client: Callable[[], ClientT | None],
     settings: ControlSettings,
+    recognise: Callable[[ClientT], None],
 ) -> tuple[bool, str]:
     """Make the RM load a configuration that this program cannot read; return whether that failed, and a description."""
     what = f"the administrator's own values of {_some(found.restored)} are written"
-    rest = f"(the file was not checked: {why.line()})"
+    rest = f" (the file was not checked: {why.line()})"
     if found.missing:
-        rest = f"; {_some(found.missing)} cannot be given back, because the file does not have them any more {rest}"
+        rest = f"; {_some(found.missing)} cannot be given back, because the file does not have them any more{rest}"
     missing = bool(found.missing)
     if settings.refresh == "poll":
-        return missing, f"{what}; in force {actuator.loaded_otherwise} {rest}"
+        return missing, f"{what}; in force {actuator.loaded_otherwise}{rest}"
     try:
         client = open_client()
         if client is None:
             raise Unreachable("no ResourceManager was told")
+        _recognise(client, recognise)
         actuator.load(client)
     except Unreachable as error:
-        return missing, f"{what}; {error.what}: in force when it starts, or {actuator.loaded_otherwise} {rest}"
+        return missing, f"{what}; {error.what}: in force when it starts, or {actuator.loaded_otherwise}{rest}"
     except YarnfairError as error:
-        return True, f"{what}, but not in force: {error.line()} {rest}"
-    return missing, f"{what} and loaded {rest}"
+        return True, f"{what}, but not in force: {error.line()}{rest}"
+    return missing, f"{what} and loaded{rest}"
 
 
 def _some(names: Sequence[str]) -> str:

@@ -14,6 +14,7 @@ import pytest
 from harness.base.errors import InputError
 from harness.control.capacity_actuator import CapacityActuator
 from harness.control.giveback import NotReleased, release
+from harness.control.identity import OtherCluster
 from harness.control.lease import HeldByAnother, Lease, lease_of
 from harness.control.processes import is_dead, this_process
 from harness.control.settings import ControlSettings
@@ -331,6 +332,20 @@ def test_a_file_that_cannot_be_read_is_loaded_and_what_the_rm_says_of_it_is_told
         assert done.failed, "this model of a ResourceManager does not know references"
         assert "written, but not in force: " in done.words
         assert "${share.of.c}" in done.words
+
+
+def test_another_clusters_rm_is_not_made_to_load_a_file_that_cannot_be_read(tmp_path: Path) -> None:
+    def other(_: object) -> None:
+        raise OtherCluster("another cluster answers")
+
+    rm = CapacityRmModel(BEFORE)
+    actuator, store = actuator_with_managed(rm, tmp_path)
+    with store:
+        rm.place.data = with_include(rm.place.data)
+        done = release(actuator, store, None, lambda: rm, SETTINGS, recognise=other)  # type: ignore[arg-type,return-value]
+        assert rm.place.data == with_include(BEFORE)
+        assert done.failed
+        assert "but not in force: another cluster answers" in done.words
 
 
 def test_what_has_been_moved_out_of_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
