@@ -185,7 +185,7 @@ def pace(recording: Path) -> dict[str, float]:
 
 
 def asked_before(own: Path) -> dict[str, Any] | None:
-    """The answer on an earlier recording of the load (``recorded-busy``), which was then made anew; None: none was."""
+    """Return the answer on an earlier recording of the load (``recorded-busy``); None if it was recorded only once."""
     if not (own / "assess-busy").exists():
         return None
     said = read_json(own / "assess-busy" / "assess.json")

@@ -194,7 +194,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if any(item.get_closest_marker(name) for name in (*NEEDS, "live")):
             item.add_marker("parts")
             if not _may_need_parts(item.path):
-                # Seen by whoever collects all files, as `make test` and the bare machines of CI do.
+                # `make test` and the bare machines of CI collect all files, so they notice it.
                 raise pytest.UsageError(
                     f"{item.nodeid} needs parts, and its file does not say so: no run would have it"
                 )

@@ -1,4 +1,4 @@
-"""What tests computed is told of (`tests.computing`): also by other processes, and not what they waited."""
+"""`tests.computing` reports the CPU time of each test, with that of its child processes and without waiting."""
 
 from __future__ import annotations
 
