@@ -71,8 +71,9 @@ class Tenure(Generic[ClientT]):
         self._good_s = time.monotonic()
         #: What came of a guard's release that the ResourceManager has yet to be told of ('': there is none).
         self._release_words = ""
-        #: In a shadow: whether a controller with this ledger has left its values in force, and which one, in words.
+        #: In a shadow: which controller with this ledger left its values in force, in words for the alarm.
         self._left_by = "an earlier run of this controller was killed and had left its weights"
+        #: In a shadow: whether one has left its values in force.
         self._left_over = settings.mode == "shadow" and left_values(store) and any(actuator.managed.values())
         #: Another controller's announcement that was taken over, and whether that controller was alive.
         self._adopted: tuple[dict[str, Any], bool] = ({}, False)
