@@ -17,11 +17,11 @@ from harness.control.actuator import BaseActuator, Prepared
 from harness.control.gate import refused, unlike
 from harness.control.known_traps import KnownTraps
 from harness.control.ownership import Drift
-from harness.control.values import IsManaged, Values
+from harness.control.values import IsManaged, Values, checked_texts
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, ResourceName
 from harness.model.queues import ROOT, cluster_parts
 from harness.model.resources import Resource
-from harness.yarn.capacity.properties import PREFIX
+from harness.yarn.capacity.properties import PREFIX, as_written
 from harness.yarn.capacity.queues import (
     Capacity,
     CapacityQueue,
@@ -74,7 +74,14 @@ class CapacityActuator(BaseActuator):
     """One configuration with its baseline and managed properties."""
 
     store: ConfigurationSource
-    PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"baseline": _checked_values, "ours": _checked_managed}
+    #: Queue -> property -> what stands between the tags of the administrator's value, byte for byte (as latin-1), where
+    #: the value alone does not tell it.
+    texts: dict[str, dict[str, str | None]] = field(default_factory=dict)
+    PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
+        "baseline": _checked_values,
+        "ours": _checked_managed,
+        "texts": checked_texts,
+    }
     ATTRIBUTES: ClassVar[tuple[str, ...]] = WRITTEN
     SHARE: ClassVar[str] = CAPACITY
     scheduler: ClassVar[str] = CAPACITY_SCHEDULER
@@ -112,8 +119,9 @@ class CapacityActuator(BaseActuator):
         found: list[Drift] = []
         stands = _present_values(tree, now)
         for path, present in stands.items():
-            if path not in self.baseline and self._returned(path, present[CAPACITY]) is not None:
+            if path not in self.baseline and (kept := self._returned(path, present[CAPACITY])) is not None:
                 # The queue reappeared with the capacity that it had when it was removed.
+                self._texts(path).update(kept.get("texts", {}))
                 found.append(Drift(path, CAPACITY, str(present[CAPACITY])))
             found += self._reclaim(path, present)
         found += self._newcomers(stands, gone)
@@ -124,7 +132,35 @@ class CapacityActuator(BaseActuator):
                 # A difference from the entitlement is reported as drift below.
                 self.managed.setdefault(path, {})[CAPACITY] = [known[CAPACITY]]
         found += self._same_shares(stands)
-        return found + self._merge(stands, words_lost=words_lost)
+        found += self._merge(stands, words_lost=words_lost)
+        self._take_texts(stands)
+        return found
+
+    def _texts(self, path: str) -> dict[str, str | None]:
+        return self.texts.setdefault(path, {})
+
+    def _take_texts(self, stands: Mapping[str, Values]) -> None:
+        """Remember how the administrator has written those of the present values that are the administrator's."""
+        contents = self._configuration().contents
+        for path, present in stands.items():
+            for key, value in present.items():
+                name, managed = f"{PREFIX}{path}.{key}", self.managed.get(path, {}).get(key, [])
+                if value is None or (value in managed and value != self.baseline[path].get(key)):
+                    continue
+                self.texts.get(path, {}).pop(key, None)
+                if name in contents:
+                    self._texts(path)[key] = contents[name]
+        self.texts = {path: kept for path, kept in self.texts.items() if kept}
+
+    def _as_written(self, path: str, key: str, value: str | None, kept: Mapping[str, Any] | None = None) -> str | None:
+        """Return a value to be written, with the content that it had if it is the administrator's.
+
+        ``kept``: the entry of a removed queue, in which its values are.
+        """
+        own = self.baseline.get(path, {}) if kept is None else kept["baseline"]
+        texts = self.texts.get(path, {}) if kept is None else kept.get("texts", {})
+        content = texts.get(key)
+        return value if value is None or content is None or value != own.get(key) else as_written(value, content)
 
     def _same_shares(self, stands: Mapping[str, Values]) -> list[Drift]:
         """Recognise a share of the controller whose text somebody else has changed.
@@ -363,8 +399,9 @@ class CapacityActuator(BaseActuator):
             return None
         known = {path: (kept.get("ours", {}), kept["baseline"]) for path, kept in self.departed.items()}
         known |= {path: (managed, self.baseline[path]) for path, managed in self.managed.items()}
+        away = {path: kept for path, kept in self.departed.items() if path not in self.managed}
         values = {
-            f"{PREFIX}{path}.{key}": (written, own.get(key))
+            f"{PREFIX}{path}.{key}": (written, self._as_written(path, key, own.get(key), away.get(path)))
             for path, (managed, own) in known.items()
             for key, written in managed.items()
         }
@@ -423,7 +460,7 @@ class CapacityActuator(BaseActuator):
         """Return the changes that turn the present properties into the wanted ones."""
         stands = _present_values(self._tree, self._configuration())
         changes = {
-            f"{PREFIX}{path}.{key}": value
+            f"{PREFIX}{path}.{key}": self._as_written(path, key, value)
             for path, due in self._due(wanted, stands)
             for key, value in due.items()
             if value != stands[path][key]
@@ -446,7 +483,7 @@ class CapacityActuator(BaseActuator):
             for key, written in kept.get("ours", {}).items():
                 name, own = f"{PREFIX}{path}.{key}", kept["baseline"].get(key)
                 if values.get(name, own) != own and values[name] in written:
-                    found[name] = own
+                    found[name] = self._as_written(path, key, own, kept)
         return found
 
     def recognise_by(self, recognise: Callable[[], None]) -> None:

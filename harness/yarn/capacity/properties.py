@@ -2,18 +2,20 @@
 
 The file is parsed like Hadoop does: of two properties with one name the last one counts, unless the first is final;
 names are trimmed. Values keep their white space, so that they can be restored exactly, and are trimmed where they are
-used. References that an edit cannot preserve (``xi:include``, ``${...}`` in a capacity) are refused.
+used. What a value alone does not show (CDATA, character references, comments) is kept beside it
+(`ConfigurationFile.contents`). References that an edit cannot preserve (``xi:include``, ``${...}`` in a capacity) are
+refused.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import NoReturn
+from dataclasses import dataclass, field
+from typing import NoReturn, Self
 from xml.sax.saxutils import escape
 
 from harness.base.errors import InputError
-from harness.yarn.fair.dom import Element, empty_tag, parse_xml, spliced, start_tag_end
+from harness.yarn.fair.dom import Element, Recoded, empty_tag, from_utf16, parse_xml, spliced, start_tag_end
 from harness.yarn.queue_limits import SchedulerLimits
 
 PREFIX = "yarn.scheduler.capacity."
@@ -21,8 +23,39 @@ PREFIX = "yarn.scheduler.capacity."
 ASYNCHRONOUS = f"{PREFIX}schedule-asynchronously.enable"
 #: A value of user-limit-factor or maximum-am-resource-percent that is so large that it does not limit a user.
 ENOUGH = 1000.0
+#: An XML declaration in whose encoding every byte is a character.
+_LATIN_1 = b'<?xml version="1.0" encoding="iso-8859-1"?>'
 #: Value of ``autoCreationEligibility`` in ``/scheduler`` -> the corresponding setting, without ``.enabled``.
 _CREATION = {"legacy": "auto-create-child-queue", "flexible": "auto-queue-creation-v2"}
+
+
+class PropertyText(str):
+    """A value to be written as somebody had written it before.
+
+    Parameters
+    ----------
+    value
+        The value as Hadoop reads it.
+    content
+        The bytes between the tags as latin-1, with comments, CDATA sections and references.
+    """
+
+    content: str
+
+    def __new__(cls, value: str, content: str) -> Self:
+        """Create the text of this value."""
+        made = super().__new__(cls, value)
+        made.content = content
+        return made
+
+
+def as_written(value: str, content: str) -> str:
+    """Return a value with the content that it was written with; the value alone if the content is another value's."""
+    try:
+        read = parse_xml(_LATIN_1 + b"<value>" + content.encode("latin-1") + b"</value>", source="content").all_text()
+    except InputError:
+        return value
+    return PropertyText(value, content) if read == value else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +110,10 @@ class ConfigurationFile:
     values: Mapping[str, str]
     _places: Mapping[str, _Place]
     _end: int
+    #: How to turn an edited UTF-16 file back into its encoding; ``data`` is in UTF-8 then (None: another encoding).
+    _recoded: Recoded | None = None
+    #: Name -> the bytes of its value between the tags, as latin-1, where the value alone does not tell them.
+    contents: Mapping[str, str] = field(default_factory=dict)
 
     def site(self, source: str) -> Site:
         """Return the file as a yarn-site.xml."""
@@ -86,7 +123,8 @@ class ConfigurationFile:
     def edited(self, changes: Mapping[str, str | None]) -> bytes:
         """Return the file with changed values; None removes a property.
 
-        All other bytes are unchanged. New properties are appended at the end.
+        All other bytes are unchanged. New properties are appended at the end. A `PropertyText` is written with its
+        content. Raises InputError for a property whose value is an empty tag, which has no place for a text.
         """
         cuts: list[tuple[int, int, bytes]] = []
         new: list[str] = []
@@ -103,13 +141,17 @@ class ConfigurationFile:
                     begin, end = line, end + 1
                 cuts.append((begin, end, b""))
             elif value != place.value:
-                cuts.append((place.begin, place.end, escape(value).encode()))
+                if not place.begin:
+                    raise InputError(f"{name} has an empty value", hint="give it a value, or take it out")
+                text = value.content.encode("latin-1") if isinstance(value, PropertyText) else escape(value).encode()
+                cuts.append((place.begin, place.end, text))
         if new:
             line = self.data.rfind(b"\n", 0, self._end) + 1
             at = line if not self.data[line : self._end].strip() else self._end
             lead = b"" if at == line and line else b"\n"
             cuts.append((at, at, lead + "".join(new).encode()))
-        return spliced(self.data, cuts)
+        edited = spliced(self.data, cuts)
+        return edited if self._recoded is None else self._recoded.back(edited)
 
 
 def parse_configuration(data: bytes, *, source: str, whole: bool = True) -> ConfigurationFile:
@@ -132,6 +174,9 @@ def parse_configuration(data: bytes, *, source: str, whole: bool = True) -> Conf
         Hadoop would refuse the file, or, with ``whole``, no edit could preserve it.
     """
     root = parse_xml(data, source=source)
+    if (recoded := from_utf16(data)) is not None:
+        data = recoded.document
+        root = parse_xml(data, source=source)
     if b"\x00" in data:
         raise InputError("the file is not in UTF-8", where=source, hint="save it as UTF-8")
 
@@ -172,7 +217,13 @@ def parse_configuration(data: bytes, *, source: str, whole: bool = True) -> Conf
                 refuse(value, f"{key} has an empty value", "give it a value, or take it out")
             begin, end = 0, 0
         found[key] = _Place(value.all_text(), begin, end, item.start, data.index(b">", item.end) + 1)
-    return ConfigurationFile(data, {name: place.value for name, place in found.items()}, found, root.end)
+    contents = {
+        name: data[place.begin : place.end].decode("latin-1")
+        for name, place in found.items()
+        if place.begin and data[place.begin : place.end] != escape(place.value).encode()
+    }
+    values = {name: place.value for name, place in found.items()}
+    return ConfigurationFile(data, values, found, root.end, recoded, contents)
 
 
 def shown_properties(limits: SchedulerLimits) -> dict[str, str]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.base.errors import InputError
 from harness.yarn.answers import Fields
-from harness.yarn.capacity.properties import PREFIX, parse_configuration
+from harness.yarn.capacity.properties import PREFIX, ConfigurationFile, parse_configuration
 from harness.yarn.errors import BadAnswer, Refused
 from harness.yarn.files import ConfigStore, FileChanged, always
 from harness.yarn.http import HttpClient
@@ -29,11 +29,13 @@ MOST_PROPERTIES = 1_000_000
 class Configuration:
     """All properties at one moment.
 
-    ``mark`` distinguishes versions: the file's bytes, or the store's version number.
+    ``mark`` distinguishes versions: the file's bytes, or the store's version number. ``contents``: name -> what stands
+    between the tags in the file, where the value alone does not tell it (`ConfigurationFile.contents`).
     """
 
     values: Mapping[str, str]
     mark: Any
+    contents: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +94,38 @@ class FileSource(ConfigurationSource):
     def read(self) -> Configuration:
         """Read and parse the file."""
         data = self.store.read()
-        return Configuration(parse_configuration(data, source=self.name).values, data)
+        return self._configuration(parse_configuration(data, source=self.name), data)
+
+    @staticmethod
+    def _configuration(file: ConfigurationFile, data: bytes) -> Configuration:
+        return Configuration(file.values, data, file.contents)
+
+    def _edited(self, file: ConfigurationFile, changes: Mapping[str, str | None], *, whole: bool = True) -> bytes:
+        """Return the file with these changes, after checking that it reads back as intended. Raises InputError."""
+        wanted = {name: value for name, value in {**file.values, **changes}.items() if value is not None}
+        plain = {name: value if value is None else str(value) for name, value in changes.items()}
+        for edit in (changes, plain):
+            # In an encoding that the file has only since then, an old content may be unreadable.
+            after = file.edited(edit)
+            try:
+                if dict(parse_configuration(after, source=self.name, whole=whole).values) == wanted:
+                    return after
+            except InputError:
+                if edit is plain:
+                    raise
+        raise InputError(
+            "the edited file does not read back as intended", where=self.name, hint="write the file plainly, in UTF-8"
+        )
 
     def write(
         self, changes: Mapping[str, str | None], before: Configuration, still: Callable[[], None] = always
     ) -> Configuration:
         """Write the changes into the file; return the new configuration."""
         file = parse_configuration(before.mark, source=self.name)
-        after = file.edited(changes)
+        after = self._edited(file, changes)
         if after != before.mark:
             self.store.write(after, before=before.mark, still=still)
-        return Configuration(parse_configuration(after, source=self.name).values, after)
+        return self._configuration(parse_configuration(after, source=self.name), after)
 
     def restore(
         self, values: Mapping[str, tuple[Collection[str], str | None]], still: Callable[[], None] = always
@@ -124,7 +147,7 @@ class FileSource(ConfigurationSource):
         data = self.store.read()
         file = parse_configuration(data, source=self.name, whole=False)
         changes = {name: own for name, (written, own) in values.items() if file.values.get(name) in written}
-        after = file.edited(changes)
+        after = self._edited(file, changes, whole=False)
         if after != data:
             self.store.write(after, before=data, still=still)
         missing = [name for name, (written, own) in values.items() if name not in file.values and own not in written]
@@ -136,7 +159,8 @@ class FileSource(ConfigurationSource):
 
     def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
         """Return the file before and after the changes."""
-        return configuration.mark, parse_configuration(configuration.mark, source=self.name).edited(changes)
+        file = parse_configuration(configuration.mark, source=self.name)
+        return configuration.mark, self._edited(file, changes)
 
 
 class StoreSource(ConfigurationSource):

@@ -18,6 +18,7 @@ from harness.yarn.files import MAX_BYTES
 MAX_DEPTH = 256
 _DECLARED = re.compile(rb"<\?xml[^>]*?\sencoding\s*=\s*[\"']([A-Za-z][\w.-]*)[\"']")
 _MULTIBYTE = frozenset({"gbk", "gb2312", "gb18030", "big5", "cp950", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949"})
+_XML_DECLARATION = re.compile("\ufeff?(?:<\\?xml\\s[^>]*\\?>)?")
 _START_TAG = re.compile(rb"<[^\"'>]*(?:\"[^\"]*\"[^\"'>]*|'[^']*'[^\"'>]*)*>")
 
 
@@ -173,6 +174,40 @@ def _multibyte(document: str | bytes) -> str | None:
     except LookupError:
         return None
     return name if name in _MULTIBYTE else None
+
+
+@dataclass(frozen=True, slots=True)
+class Recoded:
+    """A UTF-16 document in UTF-8, without its byte order mark and XML declaration, which an edit leaves alone.
+
+    Parameters
+    ----------
+    document
+        The rest of the document in UTF-8.
+    """
+
+    document: bytes
+    _lead: str
+    _codec: str
+
+    def back(self, document: bytes) -> bytes:
+        """Return an edited document in the original's encoding, with its byte order mark and XML declaration."""
+        return (self._lead + document.decode()).encode(self._codec)
+
+
+def from_utf16(document: bytes) -> Recoded | None:
+    """Return a UTF-16 document in UTF-8, whose tags can be edited as bytes; None for any other document."""
+    starts = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be", b"<\0": "utf-16-le", b"\0<": "utf-16-be"}
+    codec = starts.get(document[:2])
+    if codec is None:
+        return None
+    try:
+        text = document.decode(codec)
+    except UnicodeError:
+        return None
+    match = _XML_DECLARATION.match(text)
+    assert match is not None, "it matches the empty text"
+    return Recoded(text[match.end() :].encode(), match[0], codec)
 
 
 def start_tag_end(document: bytes, element: Element) -> int:

@@ -14,7 +14,7 @@ from harness.base.errors import InputError
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN
 from harness.model.queues import AllocationFile, QueuePolicy, QueueSettings, ResourceLimit
 from harness.model.resources import Resource
-from harness.yarn.fair.dom import Element, empty_tag, parse_xml, spliced, start_tag_end
+from harness.yarn.fair.dom import Element, empty_tag, from_utf16, parse_xml, spliced, start_tag_end
 from harness.yarn.fair.elements import OF_QUEUE, plain_name
 from harness.yarn.fair.javanum import float32
 from harness.yarn.fair.parse import parse_allocations, trim_queue_name
@@ -68,7 +68,7 @@ def edit_allocations(document: bytes, changes: Mapping[str, Change], *, source: 
     Parameters
     ----------
     document : bytes
-        An allocation file that the ResourceManager loads, in UTF-8 or another encoding that contains ASCII.
+        An allocation file that the ResourceManager loads, in UTF-8, UTF-16 or an encoding that contains ASCII.
     changes : Mapping[str, Change]
         Full queue path -> its change. Every queue must be in the file.
     source : str
@@ -92,6 +92,9 @@ def edit_parsed(
     document: bytes, before: AllocationFile, changes: Mapping[str, Change], *, source: str = "allocation file"
 ) -> Edited:
     """Like `edit_allocations`, for a document that has been parsed already."""
+    if (recoded := from_utf16(document)) is not None:
+        inner = edit_parsed(recoded.document, before, changes, source=source)
+        return replace(inner, document=recoded.back(inner.document))
     expected = _expected(before, changes, source)
     if b"\x00" in document:
         if _alike(expected, before) and not any(change.texts for change in changes.values()):
@@ -148,6 +151,8 @@ def _alike(one: AllocationFile, other: AllocationFile) -> bool:
 
 def close_empty(document: bytes, paths: Collection[str], *, source: str = "allocation file") -> bytes:
     """Return the document with the empty elements of these queues as empty tags (``""``: the root element)."""
+    if (recoded := from_utf16(document)) is not None:
+        return recoded.back(close_empty(recoded.document, paths, source=source))
     top = parse_xml(document, source=source)
     places = {path: found[-1] for path, found in collect_queues(top).items()} | {"": top}
     for element in sorted((places[p] for p in paths if p in places), key=lambda one: one.start, reverse=True):

@@ -7,12 +7,12 @@ that the file names has a weight of its own.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from xml.sax.saxutils import quoteattr
 
 from harness.base.errors import InputError
 from harness.model.queues import ROOT, AllocationFile
-from harness.yarn.fair.dom import Element, empty_tag, parse_xml, start_tag_end
+from harness.yarn.fair.dom import Element, empty_tag, from_utf16, parse_xml, start_tag_end
 from harness.yarn.fair.edit import Edited, collect_queues, removal
 from harness.yarn.fair.parse import parse_allocations
 
@@ -33,6 +33,9 @@ def add_queues(document: bytes, new: Mapping[str, NewQueue], *, source: str = "a
 
     Raises InputError if the result does not parse as the old file plus these queues.
     """
+    if (recoded := from_utf16(document)) is not None:
+        grown = add_queues(recoded.document, new, source=source)
+        return replace(grown, document=recoded.back(grown.document))
     before = parse_allocations(document, source=source)
     opened: set[str] = set()
     for path in sorted(new, key=lambda path: path.split(".")):
@@ -58,6 +61,9 @@ def remove_queues(
 
     Returns the new document, its settings and the removed queues.
     """
+    if (recoded := from_utf16(document)) is not None:
+        left, says, removed = remove_queues(recoded.document, paths, source=source)
+        return recoded.back(left), says, removed
     gone: set[str] = set()
     for path in sorted(paths, key=lambda path: path.split("."), reverse=True):
         places = collect_queues(parse_xml(document, source=source))

@@ -86,7 +86,6 @@ def test_a_root_queue() -> None:
         (b"<allocations>", {"root.a": Change(weight=2)}, "not well-formed XML.*mend the XML there"),
         (b"experiment: demo\n", {"root.a": Change(weight=2)}, "not well-formed XML.*this one is no XML"),
         (b"", {"root.a": Change(weight=2)}, "not well-formed XML.*this one is no XML"),
-        ('<allocations><queue name="a"/></allocations>'.encode("utf-16"), {"root.a": Change(weight=2)}, "UTF-8"),
     ],
 )
 def test_what_is_refused(document: bytes, changes: dict[str, Change], part: str) -> None:
