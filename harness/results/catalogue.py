@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from harness.base.extensions import extensions, load
 from harness.results.metric import Metric
@@ -180,8 +181,7 @@ def rank(key: str) -> tuple[int, str]:
     return (ranks[wild[0].key] if wild is not None else len(ranks)), key
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Key:
+class Key(NamedTuple):
     """One number of a run: the catalogue's key, and its queue (None: the whole run)."""
 
     key: str
@@ -219,11 +219,16 @@ def in_order(keys: Iterable[Key]) -> list[Key]:
     list of Key
         The keys in the catalogue's order; for each metric first the whole run, then the queues.
     """
-    found = list(dict.fromkeys(keys))
+    return list(_ordered(tuple(dict.fromkeys(keys))))
+
+
+# The runs of an experiment have the same keys.
+@lru_cache(maxsize=64)
+def _ordered(keys: tuple[Key, ...]) -> Sequence[Key]:
     places: dict[str | None, int] = {None: -1}
-    for key in found:
+    for key in keys:
         places.setdefault(key.queue, len(places))
-    return sorted(found, key=lambda key: (*rank(key.key), places[key.queue]))
+    return sorted(keys, key=lambda key: (*rank(key.key), places[key.queue]))
 
 
 def key_of(text: str) -> Key:

@@ -9,6 +9,7 @@ import glob
 import json
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError, InputError, RunInvalid
-from harness.base.files import json_text, read_json
+from harness.base.files import plain, read_json
 from harness.policies.registry import POLICIES
 from harness.results.catalogue import BENCH, Key, flat
 from harness.results.intact import TABLES, damage_of
@@ -296,15 +297,22 @@ def without_copies(runs: Iterable[RunRecord]) -> tuple[list[RunRecord], list[Cop
     list of Copy
         The others.
     """
+    runs = list(runs)
+    # Only runs of the same start are compared whole: to write out each one takes longer than to read it.
+    starts = Counter(run.start for run in runs)
     originals: dict[str, RunRecord] = {}
     kept, copies = [], []
     for run in runs:
-        text = json_text({"info": dict(run.info), "summary": dict(run.summary), "damage": run.damage})
-        original = originals.setdefault(text, run)
-        if original is not run and run.start:
-            copies.append(Copy(run, original))
-        else:
+        if not run.start or starts[run.start] == 1:
             kept.append(run)
+            continue
+        # Without indentation, which Python's fast encoder does not know.
+        text = json.dumps(plain({"info": run.info, "summary": run.summary, "damage": run.damage}))
+        original = originals.setdefault(text, run)
+        if original is run:
+            kept.append(run)
+        else:
+            copies.append(Copy(run, original))
     return kept, copies
 
 
