@@ -71,6 +71,10 @@ class BaseActuator(Ownership):
         """Return an actuator of the same configuration, restored from a ledger's documents (see `restored`)."""
         return type(self).restored(self.store, document)
 
+    @abstractmethod
+    def opened_on(self, place: ConfigStore, document: Callable[[str], object]) -> Self:
+        """Return an actuator of another file, restored from a ledger's documents (see `restored`)."""
+
     def restore_written(self, still: Callable[[], None] = always) -> RestoredValues | None:
         """Return None: such a configuration is restored as a whole, or not at all."""
         return None

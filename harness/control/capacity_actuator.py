@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from harness.base.errors import InputError
 from harness.control.actuator import BaseActuator, Prepared
@@ -392,6 +392,10 @@ class CapacityActuator(BaseActuator):
         in_force = {path: steering.capacity(path).entitlement for path in self.baseline if path in self._tree}
         problems = _filled_in_words(filled)
         return PreparedCapacities(before, after, in_force, problems=problems, changes=changes)
+
+    def opened_on(self, place: ConfigStore, document: Callable[[str], object]) -> Self:
+        """Like `BaseActuator.opened_on`."""
+        return type(self).restored(FileSource(place), document)
 
     def restore_written(self, still: Callable[[], None] = always) -> RestoredValues | None:
         """Put the administrator's values back in a file of which the rest is not understood."""

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from harness.base.errors import InputError, YarnfairError
-from harness.control.actuator import Prepared
+from harness.control.actuator import BaseActuator, Prepared
 from harness.control.gate import in_short
 from harness.control.identity import OtherCluster
 from harness.control.interfaces import Actuator
@@ -27,8 +27,10 @@ from harness.control.values import Nonsense
 from harness.ledger.store import LedgerStore
 from harness.yarn.capacity.source import RestoredValues
 from harness.yarn.errors import Refused, Unreachable
-from harness.yarn.files import FileChanged, always
+from harness.yarn.files import ConfigStore, FileChanged, always
 
+#: Name of the ledger document with the path of the file that was written last, with links resolved.
+LOCATION = "location"
 #: Number of attempts to restore while somebody else keeps changing the configuration.
 _ATTEMPTS = 5
 ClientT = TypeVar("ClientT")
@@ -101,7 +103,7 @@ def release(
         The configuration cannot be read or written.
     """
     notes: list[tuple[str, str]] = []
-    if text := restore_left(actuator, store.identity):
+    if text := restore_left(actuator, store):
         notes.append(("note", text))
     signed = lease is not None and _noted(notes, "lease", lease.hold)
     if lease is not None:
@@ -218,26 +220,61 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def restore_left(actuator: Actuator[ClientT], owner: str) -> str:
+def restore_left(actuator: Actuator[ClientT], store: LedgerStore) -> str:
     """Restore the administrator's values in a file to which a symbolic link has led until now.
 
-    Call it before the configuration is read again, because the file is recognised by its content. ``owner``: identity
-    of this controller's ledger, whose lease is removed there. Returns a description ('': no link has been changed).
+    Call it before the configuration is read again, because a file that this process has written is recognised by its
+    content. One that an earlier process wrote is found by the ledger (`LOCATION`), and held against its values. The
+    lease of this ledger is removed there. Returns a description ('': no link has been changed).
     """
     place = actuator.beside
-    left = None if place is None else place.left()
-    if place is None or left is None:
+    if place is None:
         return ""
+    before = store.document(LOCATION)
+    left = place.left()
+    read = left is not None
+    if left is None and isinstance(before, str):
+        left = place.at(before)
+    if left is None:
+        return ""
+    _noted([], "ledger", lambda: store.commit(documents={LOCATION: None}))
     what = f"{place.name} leads to another file now; {left.name}, to which it led before,"
     try:
-        original = actuator.original()
-        left.write(original.after, before=original.before)
-        old = Lease(lease_store(left), owner, 1.0, time.monotonic)
-        if not old.other_holder():
+        old = Lease(lease_store(left), store.identity, 1.0, time.monotonic)
+        held = old.other_holder()
+        original = _original_read(actuator) if read else None
+        if original is not None:
+            left.write(original.after, before=original.before)
+        elif held:
+            return f"{what} has another controller now"
+        elif not _restore_earlier(actuator, left, store):
+            return ""
+        if not held:
+            left.clear()
             old.store.remove()
     except YarnfairError as error:
         return f"{what} may still have what was written there: {error.line()}"
     return f"{what} has the administrator's own {actuator.values_name} again"
+
+
+def _original_read(actuator: Actuator[ClientT]) -> Prepared | None:
+    """Prepare the administrator's file from the last read; None if there was none since the start or a reload."""
+    try:
+        return actuator.original()
+    except InputError:
+        return None
+
+
+def _restore_earlier(actuator: Actuator[ClientT], left: ConfigStore, store: LedgerStore) -> bool:
+    """Restore the administrator's values in a file that an earlier process wrote; return whether any were managed."""
+    if not isinstance(actuator, BaseActuator) or not any(actuator.managed.values()):
+        return False
+    earlier = actuator.opened_on(left, store.document)
+    earlier.read()
+    original = earlier.original()
+    if original.changed:
+        left.write(original.after, before=original.before)
+    return True
 
 
 def _recognise(client: ClientT, recognise: Callable[[ClientT], None]) -> None:

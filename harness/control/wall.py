@@ -44,7 +44,7 @@ from harness.control.events import (
     Write,
 )
 from harness.control.gate import in_short
-from harness.control.giveback import restore_left
+from harness.control.giveback import LOCATION, restore_left
 from harness.control.identity import ClusterFacts, OtherCluster
 from harness.control.interfaces import Actuator, Observer, ObserverContext
 from harness.control.kept import decision_document, look_document
@@ -424,7 +424,7 @@ class Controller(Tenure[ClientT]):
 
     def _read(self) -> None:
         """Read the configuration, and report drift of managed values. Raises what reading raises."""
-        if self.holds and (text := restore_left(self.actuator, self.store.identity)):
+        if self.holds and not self.dry_run and (text := restore_left(self.actuator, self.store)):
             self._alarm("note", text)
         self._catch_up()
         drift = self.actuator.read(words_lost=self._words_lost)
@@ -723,6 +723,8 @@ class Controller(Tenure[ClientT]):
         }
         if documents["look"] is None:
             del documents["look"]
+        if self.holds and self.settings.mode != "shadow" and self.actuator.beside is not None:
+            documents[LOCATION] = self.actuator.beside.location()
         if ledger is not None:
             documents["ledger"] = ledger.state()
             documents["consumed"] = {queue: list(used) for queue, used in self.core.consumed().items()}

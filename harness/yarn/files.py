@@ -116,6 +116,14 @@ class ConfigStore(ABC):
         """
         return None
 
+    def location(self) -> str:
+        """Return the path of the file to which links lead now; '' if the store cannot tell."""
+        return ""
+
+    def at(self, location: str) -> ConfigStore | None:
+        """Return the file at a `location` of before, if it still exists and is another one now; else None."""
+        return None
+
     def remarks(self) -> list[str]:
         """Return messages about metadata of the file that writes since the last call have not preserved.
 
@@ -350,6 +358,16 @@ class LocalStore(ConfigStore):
             return None
         before = self._written.pop()
         return LocalStore(before) if before.exists() else None
+
+    def location(self) -> str:
+        """Return the path of the file to which links lead now."""
+        return os.path.realpath(self.path)
+
+    def at(self, location: str) -> ConfigStore | None:
+        """Return the file at a `location` of before, if it still exists and is another one now."""
+        if not location or location == self.location() or not os.path.isfile(location):
+            return None
+        return LocalStore(Path(location))
 
     def remarks(self) -> list[str]:
         """Return attributes that could not be kept, and hard links that were cut, since the last call."""
