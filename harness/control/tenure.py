@@ -199,14 +199,20 @@ class Tenure(Generic[ClientT]):
             self._alarm("actuation", f"{what}: {error.line()}")
 
     def _takes_over(self) -> bool:
-        """Take a lease that is no longer renewed, so that the file can be restored; return whether that succeeded."""
+        """Take a lease that is no longer renewed, so that the file can be restored; return whether the file is its own.
+
+        A lease that cannot be read or written (full disk) belongs to nobody else as far as anybody can tell. The
+        release goes on without it, and says what cannot be done.
+        """
         if self._lease is None:
             return False
         try:
             self._lease.hold(waits=not self._informed)
             adopt(self.actuator, self.store, self._lease)
-        except YarnfairError:
+        except HeldByAnother:
             return False
+        except YarnfairError as error:
+            self._alarm("lease", error.line())
         self.holds = True
         return True
 

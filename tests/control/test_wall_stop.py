@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.base.errors import InputError
 from harness.control.lease import Lease
 from harness.control.wall import Controller
 from harness.yarn.fair.parse import parse_allocations
@@ -182,3 +183,32 @@ def test_killed_at_any_moment(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_killed_at_many_moments(tmp_path: Path) -> None:
     kills(tmp_path, 100)
+
+
+NO_ROOM = InputError("cannot be written: No space left on device", where="lease")
+
+
+def killed_without_room(tmp_path: Path) -> RmModel:
+    """A controller was killed after a write; since then its lease cannot be written."""
+    rm = contended(MemoryPlace(WRITTEN))
+    with controlled(rm, tmp_path, lease_s=30.0) as controller:
+        turn(rm, controller)
+    assert rm.place.data != WRITTEN
+    rm.place.beside(".memory.xml.lease").fail = NO_ROOM
+    return rm
+
+
+def test_a_lease_that_cannot_be_written_keeps_nothing_from_being_given_back_at_a_stop(tmp_path: Path) -> None:
+    """A controller that had not taken its own lease again ended with the weights in force, blaming another one."""
+    rm = killed_without_room(tmp_path)
+    with controlled(rm, tmp_path, lease_s=30.0) as controller:
+        assert "the administrator's own weights and limits are in force" in controller.stop("release")
+    assert rm.place.data == WRITTEN
+
+
+def test_a_full_disk_is_no_other_controller(tmp_path: Path) -> None:
+    """It ended with the exit code 0 and "another controller has the allocation file", where nobody had it."""
+    rm = killed_without_room(tmp_path)
+    rm.place.fail = InputError("cannot be written: No space left on device", where="memory.xml")
+    with controlled(rm, tmp_path, lease_s=30.0) as controller, pytest.raises(InputError, match="No space left"):
+        controller.stop("release")
