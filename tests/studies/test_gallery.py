@@ -63,3 +63,12 @@ def test_a_bar_is_the_records_value_and_a_wrong_number_of_bars_is_an_error() -> 
     assert drawing("n", panel, values).count("<title>") == 3
     with pytest.raises(ValueError, match="1 bars of 'ours' for 2 groups"):
         bars(Panel("t", "y", "r", ("x", "y"), {"ours": "a/x"}), values)
+
+
+def test_a_mean_over_seeds_has_its_interval_in_the_drawing_and_in_the_table() -> None:
+    """The drawings of docs/ showed means over ten seeds without intervals, which `yarnfair plot` draws."""
+    values = {"a": {"x": {"mean": 2.0, "ci95": 0.5}, "y": 4.0}}
+    panel = Panel("t", "y", "r", ("x", "y"), {"ours": "a/[x;y]"}, {"paper": (None, 3.0)}, digits=1)
+    drawn = etree.fromstring(drawing("n", panel, values).encode())
+    assert len(drawn.findall(".//{*}path[@class='e']")) == 1
+    assert values_table(panel, values).splitlines()[2] == "| ours | 2.0 \u00b1 0.5 | 4.0 |"
