@@ -230,6 +230,9 @@ def _lines(stands: list[Standing]) -> list[str]:
         if one.state in ("failed", "running"):
             why = f": {one.why}" if one.why else ""
             out.append(f"  {one.state}: {one.name} ({one.id[:8]}, attempt {one.attempts}){why}")
+        elif one.state == "waiting" and one.why:
+            # Most cells wait for their first turn; only one that ran before has something to explain.
+            out.append(f"  waiting: {one.name} ({one.id[:8]}): {one.why}")
     return out
 
 

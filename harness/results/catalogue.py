@@ -25,6 +25,8 @@ _MEASURES: tuple[Metric, ...] = (
     Metric("sharing_loss", "sharing loss, mean", "", "higher", 4, 0.01),
     Metric("sharing_benefit", "sharing benefit, mean", "", "higher", 3, 0.01),
     Metric("last_loss_s", "last sharing loss", "s", "lower", 0, 1.0),
+    Metric("least_loss_integral", "least possible sharing loss integral", "s", "neither", 2, 1.0),
+    Metric("last_unavoidable_loss_s", "last unavoidable loss", "s", "neither", 0, 1.0),
     Metric("by_leaf_weights.sharing_loss_integral", "sharing loss integral by leaf weights", "s", "lower", 2, 1.0),
     Metric("by_leaf_weights.sharing_loss", "sharing loss by leaf weights, mean", "", "higher", 4, 0.01),
     Metric("by_leaf_weights.sharing_benefit", "sharing benefit by leaf weights, mean", "", "higher", 3, 0.01),

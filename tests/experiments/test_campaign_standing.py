@@ -66,6 +66,12 @@ def test_a_cell_whose_results_are_gone_or_damaged_is_not_done(
     assert counts(capsys, path, out) == {"done": 1, "waiting": 1}
     code, printed, _ = call(capsys, "plan", path, "--out", out, "--json")
     assert (code, json.loads(printed)["waiting"]) == (0, 1)
+    cell = load_campaign(path).cells[0]
+    # Without the reason a reader of `status` takes lost results for a cell that has not had its turn yet.
+    assert call(capsys, "status", path, "--out", out)[1].splitlines() == [
+        "2 cells: 1 done, 1 waiting",
+        f"  waiting: {cell.name} ({cell.id[:8]}): its results are gone or damaged: it runs again",
+    ]
     code, _, err = call(capsys, "run", path, "--out", out, "--jobs", 1)
     assert code == 0
     assert "2 cells, 1 done before" in err
