@@ -38,7 +38,7 @@ _CONTENDING = 3
 MOST_SAMPLES = 20_000
 #: What a replay compares unless the call names policies: the scheduler as it is, and a long-term policy beside it.
 USUAL_POLICIES = ("fair", "ltrf@outside")
-_ORDERING = ".ordering-policy"
+_ORDERING, _CHILDREN = ".ordering-policy", ".queues"
 #: The default time limit of an experiment (`LimitsSpec`), virtual seconds.
 LEAST_LIMIT_S = 1e6
 #: The Capacity Scheduler's setting of how resources are compared. It is no limit, and Fair Scheduler policies define
@@ -82,7 +82,7 @@ def _written(policies: Sequence[str]) -> list[str]:
 
 def left_out(header: Header, schedulers: Sequence[str]) -> list[str]:
     """Return sentences on the trace's settings that a replay on these schedulers leaves out."""
-    limits = sum(key != _CALCULATOR for key in header.capacity or {})
+    limits = sum(key != _CALCULATOR and not key.endswith(_CHILDREN) for key in header.capacity or {})
     without = [name for name in schedulers if not simulated(name).reads_capacity] if limits else []
     return [f"{limits} limits of the Capacity Scheduler have no counterpart on {name}" for name in without]
 
@@ -132,15 +132,30 @@ def capacity_limits_of(header: Header) -> dict[str, str]:
     leaf. Its order of queues (``utilization`` is Hadoop's default, PriorityUtilizationQueueOrderingPolicy) is no order
     of applications, and the simulator refuses it there as a ResourceManager does. The same holds for ``fifo`` and
     ``fair`` of a queue that had no children when it was recorded, but whose applications name children.
+
+    The order of a parent's children (``queues``) holds for those that the trace has; others follow by name.
     """
     leaves = frozenset(header.leaves())
+    below: dict[str, list[str]] = {}
+    for path in header.queues:
+        parent, _, name = path.rpartition(".")
+        below.setdefault(parent, []).append(name)
 
     def holds(key: str, text: str) -> bool:
+        if key.endswith(_CHILDREN):
+            return key.removesuffix(_CHILDREN) in below
         if not key.endswith(_ORDERING):
             return True
         return (text in PARENT_POLICIES) != (key.removesuffix(_ORDERING) in leaves)
 
-    return {key: text for key, text in (header.capacity or {}).items() if holds(key, text)}
+    def completed(key: str, text: str) -> str:
+        if not key.endswith(_CHILDREN):
+            return text
+        there = below[key.removesuffix(_CHILDREN)]
+        shown = [name for name in dict.fromkeys(one.strip() for one in text.split(",")) if name in there]
+        return ",".join([*shown, *(name for name in there if name not in shown)])
+
+    return {key: completed(key, text) for key, text in (header.capacity or {}).items() if holds(key, text)}
 
 
 def node_groups(header: Header) -> list[dict[str, Any]]:

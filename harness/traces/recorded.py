@@ -115,7 +115,8 @@ class Header(Line):
     scheduler: SchedulerName | None = None
     """`fair` or `capacity`; none: the Fair Scheduler is assumed."""
     capacity: dict[str, str] | None = None
-    """The Capacity Scheduler's limits of queues, users and masters, as in an experiment file."""
+    """The Capacity Scheduler's limits of queues, users and masters, as in an experiment file; `queues` of a parent is
+    the order of its children, which breaks ties."""
     asynchronous: bool | None = None
     """Whether the Capacity Scheduler placed containers asynchronously, at least for a part of the recording; none: not
     known, because the ResourceManager did not show it."""

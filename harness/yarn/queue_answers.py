@@ -185,13 +185,20 @@ def capacity_limits(document: object, where: str) -> dict[str, str]:
     These are maximum capacities, limits of users, applications and AMs, ordering policies, priorities, and whether
     preemption is disabled for a leaf. Capacities are in `QueueStatus.setting`. The maximum of a queue with absolute
     resources is left out, because the RM shows its effective maximum instead of the setting.
+
+    ``queues`` of a parent with several children is their order, in which siblings of equal use and equal capacity are
+    tried: as configured, and after a refresh that of Hadoop's hash table. The RM shows leaves before parents
+    (CapacitySchedulerInfo.getQueues of 3.4.2), so the order between a leaf and a parent is not known.
     """
     found: dict[str, str] = {}
     waiting = [(Fields(document, where, "answer").object("scheduler").object("schedulerInfo"), "")]
     while waiting:
         fields, parent = waiting.pop()
         path = capacity_path(fields, parent)
-        waiting += [(child, path) for child in fields.objects("queues", "queue")]
+        children = list(fields.objects("queues", "queue"))
+        waiting += [(child, path) for child in children]
+        if len(children) > 1:
+            found[f"{path}.queues"] = ",".join(capacity_path(child, path).rpartition(".")[2] for child in children)
         leaf = fields.text("type", "") == "capacitySchedulerLeafQueueInfo"
         policy = fields.text("orderingPolicyInfo", "")
         if policy in (("fifo", "fair") if leaf else ("utilization", "priority-utilization")):

@@ -175,6 +175,42 @@ def test_three_levels_of_percentages_are_due_what_the_scheduler_guarantees(tmp_p
     )
 
 
+@pytest.mark.parametrize("order", ["early,late", "late,early"])
+def test_equal_siblings_are_tried_in_the_recorded_order(order: str, tmp_path: Path) -> None:
+    """Of an odd number of containers, the sibling that the scheduler lists first gets one more."""
+    from harness.experiments.resolve import jobs_of, variants_of
+    from harness.experiments.simulated import setup_of, simulate_variant
+
+    header = Header(
+        nodes=[NodeLine(memory_mb=7 * 1024, vcores=100)],
+        queues={path: QueueLine(weight=50) for path in ("root.early", "root.late")},
+        max_am_share=-1.0,
+        scheduler="capacity",
+        capacity={"root.queues": order},
+    )
+    trace = tmp_path / "trace.jsonl"
+    jobs = [job(name, f"root.{name}", 0.0, 20, 30.0) for name in ("early", "late")]
+    trace.write_text(trace_text(header, jobs))
+    file = tmp_path / "replay.yaml"
+    file.write_text(experiment_text(read_trace(trace), "one", "trace.jsonl", schedulers=("capacity",), sample_s=1.0))
+    loaded = load_experiment(str(file))
+    samples = simulate_variant(setup_of(loaded, variants_of(loaded)[0], jobs_of(loaded, 1)[0])).samples
+    at = list(samples.time_s).index(20.0)
+    held = {name: samples.allocated_mb[at][samples.queues.index(f"root.{name}")] // 1024 for name in order.split(",")}
+    assert list(held.values()) == [4, 3]
+
+
+def test_the_order_of_queues_holds_for_those_of_the_trace() -> None:
+    """A queue that came later follows; one that is gone, and the list of a parent without children, are left out."""
+    header = Header(
+        nodes=[NodeLine(memory_mb=1024, vcores=1)],
+        queues={path: QueueLine() for path in ("root.a", "root.b", "root.c", "root.d")},
+        scheduler="capacity",
+        capacity={"root.queues": "c,gone,b", "root.a.queues": "x,y"},
+    )
+    assert capacity_limits_of(header) == {"root.queues": "c,b,a,d"}
+
+
 def test_a_parent_without_children_is_played_as_a_leaf(tmp_path: Path) -> None:
     """'utilization' is a parent's order by default; the queues of such a parent are made on demand and may be gone."""
     header = Header(

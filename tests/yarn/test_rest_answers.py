@@ -275,6 +275,16 @@ def test_a_capacity_schedulers_limits_as_settings() -> None:
     assert "root.g.maximum-applications" not in found, "a parent has none"
 
 
+def test_the_order_of_a_capacity_schedulers_queues_is_read() -> None:
+    """Siblings of equal use and capacity are tried in this order; by name, another one would get the container."""
+    document = capacity_scheduler()
+    found = queue_answers.capacity_limits(document, "x")
+    assert found["root.queues"] == "g,a"
+    assert "root.g.queues" not in found, "one child has no order"
+    document["scheduler"]["schedulerInfo"]["queues"]["queue"].reverse()
+    assert queue_answers.capacity_limits(document, "x")["root.queues"] == "a,g"
+
+
 def test_before_hadoop_3_4_queues_have_names_only() -> None:
     document = capacity_scheduler()
     waiting = [document["scheduler"]["schedulerInfo"]]
