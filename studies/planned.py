@@ -39,6 +39,7 @@ from harness.yarn.http import HttpOptions
 from harness.yarn.rest import RestClient
 from studies.planned_cluster import (
     BelowDue,
+    Beside,
     Command,
     MasterHistory,
     add_node,
@@ -142,11 +143,13 @@ def _played(own: Path, load: Load, side: str, rest: RestClient, cluster: LocalCl
             one = _spark(load, number, place, logs)
             shared.write(one.files)
             steps.append((at_s, partial(rest.submit, one.submission)))
-    if load.joins_s is not None:
-        steps.append((load.joins_s, lambda: add_node(state, own / "state")))
-    if load.leaves_s is not None:
-        steps.append((load.leaves_s, lambda: decommission(state, own / "state" / "conf", own / "exclude")))
     with contextlib.ExitStack() as stack:
+        beside = stack.enter_context(Beside())
+        if load.joins_s is not None:
+            steps.append((load.joins_s, partial(beside.start, lambda: add_node(state, own / "state"))))
+        if load.leaves_s is not None:
+            leave = partial(decommission, state, own / "state" / "conf", own / "exclude")
+            steps.append((load.leaves_s, partial(beside.start, leave)))
         words = ["--rm", rest.http.current, "--history", stack.enter_context(MasterHistory(replayer, jobs)).url]
         if load.spark is not None:
             words += ["--spark-history", stack.enter_context(spark_history(logs))]
@@ -157,7 +160,7 @@ def _played(own: Path, load: Load, side: str, rest: RestClient, cluster: LocalCl
         stack.callback(Command(own / "record.txt", *follow).stop)
         time.sleep(3.0)
         below = BelowDue(load.shares(side))
-        _until_all_ended(steps, rest, below)
+        _until_all_ended(steps, rest, below, beside)
         time.sleep(8.0)  # the histories learn of the last ends
     apps = [
         {
@@ -196,8 +199,13 @@ def _spark(load: Load, number: int, place: SparkPlace, logs: Path) -> Any:
     return sleeping(f"spark-{number}", SPARK, jobs, properties, 1, place, logs)
 
 
-def _until_all_ended(steps: Sequence[tuple[float, Callable[[], object]]], rest: RestClient, below: BelowDue) -> None:
-    """Take each step at its time, look at the queues each second, and wait until every application has ended."""
+def _until_all_ended(
+    steps: Sequence[tuple[float, Callable[[], object]]], rest: RestClient, below: BelowDue, beside: Beside
+) -> None:
+    """Take each step at its time, look at the queues each second, and wait until every application has ended.
+
+    A step that takes long goes ``beside``, so that the next submission is not late. Raises what failed there.
+    """
     left = sorted(steps, key=lambda one: one[0])
     begun_s = time.monotonic()
     while True:
@@ -205,7 +213,7 @@ def _until_all_ended(steps: Sequence[tuple[float, Callable[[], object]]], rest: 
         while left and left[0][0] <= now_s:
             left.pop(0)[1]()
         below.poll(rest.scheduler(), time.monotonic())
-        if not left and all(app.final for app in rest.apps()):
+        if beside.ended() and not left and all(app.final for app in rest.apps()):
             return
         if now_s > _MOST_S:
             raise InputError("applications do not end", where=rest.http.current, hint="look at the cluster's logs")

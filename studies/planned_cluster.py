@@ -11,12 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from harness.base.errors import InputError
 from harness.clusters import jars, processes
 from harness.clusters.daemon_site import node_properties, site_files
 from harness.clusters.daemons import LOOPBACK, NM, free_ports, java_program, java_words
@@ -32,6 +34,8 @@ from studies.planned_loads import LEAVES
 #: The address of the node that comes and goes, so that it can be excluded by its host.
 ADDED_HOST = "127.0.0.2"
 _SHORT = 0.95
+#: `yarn rmadmin` may take so long, seconds: it starts a JVM of its own on a machine that may be busy.
+_ADMIN_S = 300.0
 
 
 class MasterHistory:
@@ -177,7 +181,38 @@ def decommission(state: ClusterState, conf: Path, exclude: Path) -> None:
         *(java_program(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", os.pathsep.join([str(conf), f"{lib}/*"])),
         *("org.apache.hadoop.yarn.client.cli.RMAdminCLI", "-refreshNodes", "-g", "600", "-server"),
     ]
-    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_ADMIN_S)
+    if done.returncode:
+        raise InputError(
+            f"-refreshNodes ended with {done.returncode}: {done.stderr.strip()[-300:]}",
+            where=str(exclude),
+            hint="look at the ResourceManager's log",
+        )
+
+
+class Beside:
+    """Steps that take long, one after the other in a thread of their own: the load and the polls do not wait."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(1)
+        self._started: list[Future[object]] = []
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+    def start(self, step: Callable[[], object]) -> None:
+        """Take a step once those before it have ended."""
+        self._started.append(self._pool.submit(step))
+
+    def ended(self) -> bool:
+        """Tell whether every step has ended. Raises what failed in one of them."""
+        done = [one for one in self._started if one.done()]
+        for one in done:
+            one.result()
+        return len(done) == len(self._started)
 
 
 class BelowDue:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,12 +12,14 @@ from typing import Any
 import pytest
 import yaml
 
+from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.control.config import read_config
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.traps import find_traps
 from studies import steered_tables
+from studies.planned_cluster import Beside
 from studies.planned_loads import ADHOC, HOURLY, LEAVES
 from studies.steered import configuration
 from studies.steered_loads import ASKED_FOR, EXPECTED, LOADS, WHY
@@ -121,3 +125,35 @@ def test_a_wrong_direction_is_shown_as_wrong_and_counted() -> None:
     assert table.count("**") == 2 * values["opposite"]
     assert steered_tables.counts(values).splitlines()[-1].startswith(f"| all |  | {len(rows)} |")
     assert set(values["loads"]) | set(values["missing"]) == set(LOADS)
+
+
+def test_a_slow_step_of_the_cluster_does_not_hold_up_the_load() -> None:
+    """`yarn rmadmin` takes seconds on a busy machine; submissions and polls went on only after it had ended."""
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow() -> None:
+        begun.set()
+        assert may_end.wait(30)
+
+    with Beside() as beside:
+        assert beside.ended()
+        beside.start(slow)
+        assert begun.wait(30)
+        assert not beside.ended()
+        may_end.set()
+        _wait_for(beside)
+
+
+def test_what_fails_beside_the_load_ends_the_run() -> None:
+    def refused() -> None:
+        raise InputError("-refreshNodes ended with 255")
+
+    with Beside() as beside:
+        beside.start(refused)
+        with pytest.raises(InputError, match="refreshNodes"):
+            _wait_for(beside)
+
+
+def _wait_for(beside: Beside) -> None:
+    while not beside.ended():
+        time.sleep(0.01)
