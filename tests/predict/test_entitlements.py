@@ -114,9 +114,10 @@ def test_a_capacity_scheduler_s_tree_has_one_entitlement_everywhere(tree: Node) 
         (folder / "capacity-scheduler.xml").write_text(render_properties(texts))
         live = CapacityActuator(FileSource(LocalStore(folder / "capacity-scheduler.xml")))
         live.read()
+        # A recording clamps like this; a share of a small parent may come to 0 MiB.
         header = Header(
             nodes=[NodeLine(memory_mb=NODE.memory_mb, vcores=NODE.vcores)],
-            queues={path: QueueLine(weight=value) for path, value in shown.items()},
+            queues={path: QueueLine(weight=max(value, 1e-6)) for path, value in shown.items()},
             scheduler="capacity",
         )
         loaded = replayed(folder, header)
