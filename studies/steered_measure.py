@@ -17,6 +17,7 @@ from harness.traces.recorded import read_trace
 from studies.planned_loads import LEAVES, Load
 from studies.planned_measure import real_figures
 from studies.steered_loads import EXPECTED, LOADS, WHY
+from studies.steered_simulated import compared
 
 #: What ran where `assess` recommended nothing.
 OTHERWISE = "ltrf@outside"
@@ -66,7 +67,6 @@ def _load(own: Path, load: Load, name: str) -> dict[str, Any]:
     row = said["policies"].get(best)
     runs = [*without, *steered]
     real = {run: real_figures(own / run) for run in runs}
-    floor = max(NOTICEABLE, (said["reproduction_error"] or 0.0) / 2)
     leaves = [leaf for leaf in LEAVES if leaf in real["recorded"]]
     predicted = None if row is None else [row["sharing_loss_integral"], *row["sharing_loss_integral_band"]]
     return {
@@ -78,27 +78,43 @@ def _load(own: Path, load: Load, name: str) -> dict[str, Any]:
         "ran": best,
         "reproduction_error": said["reproduction_error"],
         "without": without,
-        "steered": {
-            run: {
-                leaf: judged(
-                    None if row is None else row["queues"].get(leaf),
-                    [real[one][leaf]["completion"] for one in without],
-                    real[run][leaf]["completion"],
-                    floor,
-                )
-                for leaf in leaves
-            }
-            for run in steered
-        },
+        "steered": all_judged(said, best, real, without, steered),
         "writes": {run: writes(own / run / "enforce.txt") for run in steered},
         "failed": {run: real[run]["failed"] for run in runs},
         "machine": {run: read_json(own / run / "machine.json") for run in runs},
-        "pace": {run: pace(own / run / "recording.jsonl") for run in runs},
+        "pace": {run: pace(own / run) for run in runs},
         "asked_before": asked_before(own),
+        "asked_again": asked_again(own, best, real, without, steered),
+        **compared(own, best, real, steered),
         "loss_replayed_s": round(said["policies"]["capacity"]["sharing_loss_integral"], 2),
         "loss_predicted_s": None if predicted is None else [round(one, 2) for one in predicted],
         "loss_s": {run: round(sharing_loss(read_json(own / run / "samples.json")["samples"], load), 2) for run in runs},
         "below_due_s": {run: round(sum(real[run][leaf]["below_due"] for leaf in leaves), 1) for run in runs},
+    }
+
+
+def all_judged(
+    said: Mapping[str, Any],
+    best: str,
+    real: Mapping[str, Mapping[str, Any]],
+    without: Sequence[str],
+    steered: Sequence[str],
+) -> dict[str, dict[str, Any]]:
+    """By run under the controller and by queue, what an answer predicted of the policy that ran (`judged`)."""
+    row = said["policies"].get(best)
+    floor = max(NOTICEABLE, (said["reproduction_error"] or 0.0) / 2)
+    return {
+        run: {
+            leaf: judged(
+                None if row is None else row["queues"].get(leaf),
+                [real[one][leaf]["completion"] for one in without],
+                real[run][leaf]["completion"],
+                floor,
+            )
+            for leaf in LEAVES
+            if leaf in real["recorded"]
+        }
+        for run in steered
     }
 
 
@@ -173,14 +189,18 @@ def writes(log: Path) -> int:
     return log.read_text(encoding="utf-8").count(" info capacities: ")
 
 
-def pace(recording: Path) -> dict[str, float]:
-    """How fast the machine was in a run: mean seconds of a task's work, of its container's and of a master's start."""
-    jobs = read_trace(recording).jobs
+def pace(run: Path) -> dict[str, float]:
+    """How fast the machine was in a run: mean seconds of a task's work, of its container's and of a master's start.
+
+    ``first_wait_s``: from the first application's submission to its container, on an empty cluster that has just begun.
+    """
+    jobs = read_trace(run / "recording.jsonl").jobs
     stages = [stage for job in jobs for stage in job.stages]
     return {
         "task_s": round(fmean(one for stage in stages for one in stage.tasks_s), 2),
         "start_s": round(fmean(one for stage in stages for one in stage.starts_s), 2),
         "master_start_s": round(fmean(job.am_start_s for job in jobs if job.am_start_s is not None), 2),
+        "first_wait_s": round(read_json(run / "apps.json")["apps"][0]["wait_s"], 2),
     }
 
 
@@ -194,5 +214,23 @@ def asked_before(own: Path) -> dict[str, Any] | None:
         "headline": said["lines"][0],
         "reproduction_error": said["reproduction_error"],
         "machine": read_json(own / "recorded-busy" / "machine.json"),
-        "pace": pace(own / "recorded-busy" / "recording.jsonl"),
+        "pace": pace(own / "recorded-busy"),
+    }
+
+
+def asked_again(
+    own: Path, best: str, real: Mapping[str, Mapping[str, Any]], without: Sequence[str], steered: Sequence[str]
+) -> dict[str, Any] | None:
+    """Return the answer on the recording with the order of its queues (``assess-ordered``); None: not asked again."""
+    if not (own / "assess-ordered" / "assess.json").exists():
+        return None
+    said = read_json(own / "assess-ordered" / "assess.json")
+    found = all_judged(said, best, real, without, steered)
+    return {
+        "verdict": said["verdict"],
+        "headline": said["lines"][0],
+        "recommended": said["recommended"].get("name"),
+        "reproduction_error": said["reproduction_error"],
+        "steered": found,
+        **counted([row for run, rows in found.items() if run != BUSY for row in rows.values()]),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from studies.steered_measure import BUSY
 from studies.steered_measure import counted as tally
 from studies.tables import Values, markdown
 
@@ -24,11 +25,6 @@ def answers(values: Values) -> str:
     ]
     head = ("load", "what it is", "written down before", "answer", "recommended", "replay off the recording")
     return markdown(head, rows)
-
-
-def names(values: Values) -> str:
-    """The loads that were run to the end."""
-    return ", ".join(f"`{name}`" for name in values["loads"])
 
 
 def queues(values: Values) -> str:
@@ -127,18 +123,107 @@ def machine(values: Values) -> str:
                 f"{own['task_s']:.2f}",
                 f"{own['start_s']:.2f}",
                 f"{own['master_start_s']:.2f}",
+                f"{own['first_wait_s']:.1f}",
             )
             for run, (found, own) in runs.items()
         ]
     head = ("load", "run", "load average, mean", "most", "a task works, s", "its container starts, s")
-    return markdown((*head, "a master starts, s"), rows)
+    return markdown((*head, "a master starts, s", "the first application waits, s"), rows)
+
+
+def below(values: Values) -> str:
+    """By load and queue the seconds below the due, simulated of the recorded run and measured."""
+    rows = []
+    for name, load in values["loads"].items():
+        steered = list(load["steered"])
+        for queue in load["below"]["recorded"]:
+            own = {run: found[queue] for run, found in load["below"].items()}
+            rows.append(
+                (
+                    name,
+                    queue.removeprefix("root."),
+                    _simulated(own["recorded"]),
+                    ", ".join(_real(one) for run, one in own.items() if run not in steered),
+                    _simulated(own[steered[0]]),
+                    ", ".join(_real(own[run]) for run in steered),
+                )
+            )
+    head = ("load", "queue", "without: simulated, s", "was, s", "under the controller: simulated, s")
+    return markdown((*head, "was, s (each run)"), rows)
+
+
+def _simulated(one: Mapping[str, Any]) -> str:
+    return f"{one['mean']:.0f} ({one['band'][0]:.0f} to {one['band'][1]:.0f})"
+
+
+def _real(one: Mapping[str, Any]) -> str:
+    return f"{one['real']:.0f}{'' if one['in_band'] else ' (outside)'}"
+
+
+def below_counts(values: Values) -> str:
+    """How many times below the due lie in their bands, and how far all queues' times together are off."""
+    rows = []
+    for under, label in ((False, "without a controller"), (True, "under the controller")):
+        for name, load in values["loads"].items():
+            for run, found in load["below"].items():
+                if (run in load["steered"]) == under:
+                    told, was = (sum(one[key] for one in found.values()) for key in ("mean", "real"))
+                    inside = sum(one["in_band"] for one in found.values())
+                    rows.append((label, name, run, f"{inside} of {len(found)}", f"{told:.0f}", f"{was:.0f}"))
+    return markdown(("", "load", "run", "in the band", "all queues: simulated, s", "was, s"), rows)
+
+
+def by_itself(values: Values) -> str:
+    """Each run under the controller, simulated by its own tasks: what it took, and the band."""
+    rows = [
+        (
+            name,
+            run,
+            f"{sum(one['in_band'] for one in found['completion'].values())} of {len(found['completion'])}",
+            ", ".join(
+                f"{queue.rpartition('.')[2]} {one['real']:.1f} ({one['band'][0]:.1f} to {one['band'][1]:.1f})"
+                for queue, one in found["completion"].items()
+            ),
+            f"{load['loss_s'][run]:.1f} {_band(found['loss']['band'])}",
+        )
+        for name, load in values["loads"].items()
+        for run, found in load["own"].items()
+    ]
+    return markdown(("load", "run", "queues inside", "took (band), s", "sharing loss, s"), rows)
+
+
+def asked_again(values: Values) -> str:
+    """The answers on the recordings with the order of their queues, beside those that were given."""
+    rows = []
+    for name, load in values["loads"].items():
+        if (again := load["asked_again"]) is None:
+            continue
+        first = tally([row for run, found in load["steered"].items() if run != BUSY for row in found.values()])
+        for label, said, found in (("as given", load, first), ("with the order", again, again)):
+            rows.append(
+                (
+                    name,
+                    label,
+                    said["verdict"],
+                    said["recommended"] or "nothing",
+                    f"{100 * said['reproduction_error']:.1f} %",
+                    f"{found['words_right']} of {found['words']}",
+                    found["opposite"],
+                    f"{found['in_band']} of {found['bands']}",
+                )
+            )
+    head = ("load", "recording", "answer", "recommended", "replay off the recording", "words right", "opposite")
+    return markdown((*head, "in the band"), rows)
 
 
 TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "steered-answers": ("steered", answers),
-    "steered-names": ("steered", names),
     "steered-queues": ("steered", queues),
     "steered-losses": ("steered", losses),
     "steered-counts": ("steered", counts),
     "steered-machine": ("steered", machine),
+    "steered-below": ("steered", below),
+    "steered-below-counts": ("steered", below_counts),
+    "steered-by-itself": ("steered", by_itself),
+    "steered-asked-again": ("steered", asked_again),
 }

@@ -15,6 +15,8 @@ import yaml
 from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.control.config import read_config
+from harness.predict.replay import capacity_limits_of
+from harness.traces.recorded import Header, NodeLine, QueueLine, read_trace, trace_text
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.traps import find_traps
@@ -24,6 +26,8 @@ from studies.planned_loads import ADHOC, HOURLY, LEAVES
 from studies.steered import configuration
 from studies.steered_loads import ASKED_FOR, EXPECTED, LOADS, WHY
 from studies.steered_measure import counted, judged, sharing_loss, word
+from studies.steered_simulated import held, named, ordered, present, simulated
+from tests.predict.loads import job
 
 
 def test_five_loads_with_the_answers_that_were_expected() -> None:
@@ -157,3 +161,67 @@ def test_what_fails_beside_the_load_ends_the_run() -> None:
 def _wait_for(beside: Beside) -> None:
     while not beside.ended():
         time.sleep(0.01)
+
+
+def test_a_recording_without_the_order_of_its_queues_has_that_of_the_configuration(tmp_path: Path) -> None:
+    (tmp_path / "capacity-scheduler.xml").write_text(LOADS["nodes"].file("before"), encoding="utf-8")
+    line = NodeLine(memory_mb=8192, vcores=32)
+    queues = {path: QueueLine() for path in sorted(LOADS["nodes"].capacities("before"))}
+
+    def order_with(capacity: dict[str, str]) -> str:
+        header = Header(nodes=[line], queues=queues, scheduler="capacity", capacity=capacity)
+        text = trace_text(header, [job("one", HOURLY, 0.0, 1, 1.0)])
+        (tmp_path / "recording.jsonl").write_text(text, encoding="utf-8")
+        return capacity_limits_of(ordered(tmp_path).header)["root.prod.etl.queues"]
+
+    assert order_with({}) == "hourly,daily"
+    assert order_with({"root.prod.etl.queues": "daily,hourly"}) == "daily,hourly", "what the cluster showed holds"
+
+
+def test_a_candidate_of_assess_by_its_name() -> None:
+    found = named("ltrf@outside,horizon_s=80")
+    assert (found.policy, found.mode, found.settings, found.scheduler) == (
+        "ltrf",
+        "outside",
+        {"horizon_s": 80.0},
+        "capacity",
+    )
+
+
+def test_a_real_figure_is_held_against_the_smallest_and_the_largest_phase() -> None:
+    found = held([{HOURLY: 10.0, ADHOC: 1.0}, {HOURLY: 20.0, ADHOC: 3.0}], {HOURLY: 20.0, ADHOC: 3.5})
+    assert found[HOURLY] == {"mean": 15.0, "band": [10.0, 20.0], "real": 20.0, "in_band": True}
+    assert found[ADHOC]["in_band"] is False
+
+
+def test_the_simulator_says_how_long_each_queue_is_below_its_due(tmp_path: Path) -> None:
+    """Ad hoc work fills a node of 4 containers for 20 s; the hourly job that then comes waits for one of them."""
+    header = Header(
+        nodes=[NodeLine(memory_mb=4096, vcores=32)],
+        queues={path: QueueLine(weight=value) for path, value in sorted(LOADS["nodes"].capacities("before").items())},
+        max_am_share=-1.0,
+        scheduler="capacity",
+        capacity={"maximum-am-resource-percent": "1000"},
+    )
+    trace = tmp_path / "trace.jsonl"
+    jobs = [job("much", ADHOC, 0.0, 4, 20.0), job("late", HOURLY, 5.0, 1, 1.0)]
+    trace.write_text(trace_text(header, jobs), encoding="utf-8")
+    phases = simulated(read_trace(trace), [present()], phases=2)["capacity"]
+    assert len(phases) == 2
+    for phase in phases:
+        assert 10.0 <= phase.below_s[HOURLY] <= 20.0
+        assert phase.below_s[ADHOC] <= 3.0, "until it has its first containers"
+
+
+def test_what_a_table_tells_of_bands_is_what_the_record_has() -> None:
+    values = read_json(Path(__file__).parents[2] / "docs/records/steered.json")["values"]
+    cells = [one for load in values["loads"].values() for found in load["below"].values() for one in found.values()]
+    for one in cells:
+        assert one["in_band"] == (one["band"][0] <= one["real"] <= one["band"][1])
+    assert steered_tables.below(values).count("(outside)") == sum(not one["in_band"] for one in cells)
+    for load in values["loads"].values():
+        for own in load["own"].values():
+            assert own["inside"] == sum(one["in_band"] for one in own["completion"].values())
+            # As the page says.
+            assert all(one["in_band"] or one["real"] > one["band"][1] for one in own["completion"].values())
+    assert len(values["loads"]) == len(LOADS), "all five were run"
