@@ -4,8 +4,6 @@ numba's folder has no lock: workers that come to it at the same time would each 
 rewrite the assertions of all test files, which takes most of the time that a first collection takes.
 
 With ``decisions``, once the engine is compiled: what decision scripts call besides.
-
-The checked build needs less: `make test-checked` is run after the usual one, and on a few files.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from fractions import Fraction
 import numpy as np
 
 from harness.base.errors import InputError
-from harness.base.machine_code import CHECKED
 from harness.model.resources import Resource
 from harness.model.snapshot import QueueView, Snapshot
 from harness.policies.tree import tree_of
@@ -32,9 +29,6 @@ from tests.oracle.decisions import load, recorded_fifo
 
 
 def main() -> None:
-    if CHECKED:
-        _compile()
-        return
     # What pytest finds wrong here, it says when the tests run.
     collect = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider", "tests"]
     collected = subprocess.Popen(collect, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
@@ -45,13 +39,12 @@ def main() -> None:
 
 
 def _compile() -> None:
-    if not CHECKED:
-        # After the simulator, which says where compiled code is kept.
-        from harness.systems.mrorder.ordering.search import optimal
+    # After the simulator, which says where compiled code is kept.
+    from harness.systems.mrorder.ordering.search import optimal
 
-        jobs = [MapReduceJob(str(i), 3 + i, Fraction(2 + i % 3), 1 + i % 2, Fraction(3)) for i in range(8)]
-        optimal(jobs, Slots(2, 2), "makespan")
-        optimal(jobs, Slots(2, 2), "tct")
+    jobs = [MapReduceJob(str(i), 3 + i, Fraction(2 + i % 3), 1 + i % 2, Fraction(3)) for i in range(8)]
+    optimal(jobs, Slots(2, 2), "makespan")
+    optimal(jobs, Slots(2, 2), "tct")
     queues = {"root": QueueView("root", None, False), "root.a": QueueView("root.a", "root", True)}
     tree = tree_of(Snapshot(0.0, Resource(1, 1), queues))
     compiled_shares(tree, Basis([0.0, 0.0], 1.0, 1.0, [1.0, 1.0], [True, True]), 0.3)
