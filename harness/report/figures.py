@@ -20,7 +20,7 @@ from harness.report.charts import Chart
 from harness.report.curves import Curve, Floats, bucket_means, over_seeds, steps, within
 from harness.report.data import Run, Series, short
 from harness.report.svg import COLOURS, BarChart, Line, LineChart, needed_y_range
-from harness.report.variants import Variant, grouped
+from harness.report.variants import Variant, by_experiment, grouped
 from harness.results.metrics import sharing_benefit_and_loss
 
 #: Maximum number of time spans over which a noisy curve is averaged.
@@ -105,8 +105,16 @@ _POLICY_STYLES = {
 
 
 def variant_styles(runs: Sequence[Run]) -> dict[str, int]:
-    """Return a number for each variant name: its policy's own, or the lowest free one if that is taken."""
-    first = {variant.name: variant.first for variant in grouped(runs)}
+    """Return a number for each variant name: its policy's own, or the lowest free one if that is taken.
+
+    Experiments are numbered one by one, since no chart has variants of two: a policy looks the same in each of them.
+    """
+    return {name: k for _, own in by_experiment(grouped(runs)) for name, k in _styles_of_one(own).items()}
+
+
+def _styles_of_one(variants: Sequence[Variant]) -> dict[str, int]:
+    """Return the numbers of one experiment's variants."""
+    first = {variant.name: variant.first for variant in variants}
     # A variant with settings leaves the policy's number to the variant without.
     plain = sorted(first, key=lambda name: bool(first[name].settings) or name != first[name].label)
     wanted = {name: _POLICY_STYLES.get((first[name].policy, first[name].mode)) for name in plain}
@@ -136,10 +144,17 @@ def furthest(runs: Sequence[Run], leaves: Sequence[str]) -> frozenset[str]:
 
 
 def _sampled(curve: Curve) -> Curve:
-    """Return at most POINTS samples of a smooth curve, including the last one."""
-    if len(curve.x) <= POINTS:
+    """Return at most POINTS samples of a smooth curve, including the last one.
+
+    Samples are left out by powers of two. A longer seed's times then occur among a shorter seed's as well, so that a
+    mean over seeds is one of samples and interpolates nothing.
+    """
+    every = 1
+    while len(curve.x) > every * (POINTS - 1):
+        every *= 2
+    if every == 1:
         return curve
-    chosen = np.unique(np.linspace(0, len(curve.x) - 1, POINTS).round().astype(np.int64))
+    chosen = np.unique(np.append(np.arange(0, len(curve.x), every), len(curve.x) - 1))
     return Curve(curve.x[chosen], curve.y[chosen])
 
 
@@ -239,9 +254,8 @@ def fairness_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
 
     even = ((0.0, "each queue at its own share"),)
     degrees = _charts(variants, styles, "fairness degree \u03c1", degree, levels=((1.0, "static partition"),))
-    both_of = [
-        (styles.variants[one.name], one.name, both) for one in variants if (both := _benefit_and_loss(one)) is not None
-    ]
+    drawn = [(one, both) for one in variants if (both := _benefit_and_loss(one)) is not None]
+    both_of = [(styles.variants[one.name], one.name, both) for one, both in drawn]
     both_names = [("sharing benefit \u03a8", 2), ("sharing loss \u03a9", 1)]
     # The loss is far smaller than the benefit: on a common axis it would look like zero.
     losses, benefits = (
@@ -251,16 +265,24 @@ def fairness_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
         ]
         for which, (name, style) in ((1, both_names[1]), (0, both_names[0]))
     )
-    overlays = [
-        LineChart(
-            both_names[which][0],
-            "time (s)",
-            both_names[which][0],
-            [Line(label, both[which], k) for k, label, both in both_of],
-            levels=even,
+    against = []
+    # Policies are compared under the same load only: curves of two experiments have nothing to do with each other.
+    for at, (title, own) in enumerate(by_experiment([one for one, _ in drawn])):
+        names = {one.name for one in own}
+        lines_of = [found for found in both_of if found[1] in names]
+        charts = [
+            LineChart(name, "time (s)", name, [Line(label, both[which], k) for k, label, both in lines_of], levels=even)
+            for which, (name, _) in ((1, both_names[1]), (0, both_names[0]))
+        ]
+        against.append(
+            Group(
+                f"policies-{at}" if at else "policies",
+                f"The policies against each other{title}",
+                "The same two curves, one line a policy.",
+                Legend([(label, k) for k, label, _ in lines_of]),
+                [replace(chart, y_range=late_range([chart], (0.0,))) for chart in charts if len(lines_of) > 1],
+            )
         )
-        for which in (1, 0)
-    ]
     return [
         Group(
             "fairness-degree",
@@ -288,13 +310,7 @@ def fairness_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
             Legend([]),
             shared(benefits, y_range=late_range(benefits, (0.0,))),
         ),
-        Group(
-            "policies",
-            "The policies against each other",
-            "The same two curves, one line a policy.",
-            Legend([(label, k) for k, label, _ in both_of]),
-            [replace(chart, y_range=late_range([chart], (0.0,))) for chart in overlays if len(both_of) > 1],
-        ),
+        *against,
     ]
 
 
@@ -527,7 +543,16 @@ def _mean_weights(_: Run, series: Series) -> Curve | None:
 
 
 def speedup_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
-    """Return speed-ups over static partitioning by queue (Fig. 8): of the mean job and of the whole workload."""
+    """Return speed-ups over static partitioning by queue (Fig. 8), a group for each experiment."""
+    return [
+        replace(group, ident=f"{group.ident}-{at}" if at else group.ident, title=f"{group.title}{title}")
+        for at, (title, own) in enumerate(by_experiment(variants))
+        for group in [_speedups(own, styles)]
+    ]
+
+
+def _speedups(variants: Sequence[Variant], styles: Styles) -> Group:
+    """Return the speed-ups of one experiment's variants: of the mean job and of the whole workload."""
     measures: tuple[tuple[str, Callable[[Run], dict[str, float]]], ...] = (
         ("mean completion time of a job", lambda run: run.speedups()),
         ("time of the whole workload", lambda run: run.speedups("workload_speedup_over_static")),
@@ -555,14 +580,12 @@ def speedup_groups(variants: Sequence[Variant], styles: Styles) -> list[Group]:
                     half_widths=[[half_width_95(own) if own else None for own in row] for row in each if several],
                 )
             )
-    return [
-        Group(
-            "speed-up",
-            "Speed-up over the static partition",
-            "Time under static partitioning over time under the policy (Fig. 8, which does not say of which time): the "
-            "mean completion time of a queue's jobs, and its whole workload from first submission to last end. Of "
-            "several seeds: their mean, and the 95 % interval of it.",
-            Legend([(name, k) for k, name in shown.items()]),
-            charts,
-        )
-    ]
+    return Group(
+        "speed-up",
+        "Speed-up over the static partition",
+        "Time under static partitioning over time under the policy (Fig. 8, which does not say of which time): the "
+        "mean completion time of a queue's jobs, and its whole workload from first submission to last end. Of "
+        "several seeds: their mean, and the 95 % interval of it.",
+        Legend([(name, k) for k, name in shown.items()]),
+        charts,
+    )

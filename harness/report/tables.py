@@ -247,7 +247,8 @@ def comparison_tables(runs: Sequence[Run]) -> list[Table]:
     rows = [[one.name, *(_cell(one, measure) for measure in (*_OVERALL, *used))] for one in variants]
     caption = "The whole run" if len(summaries) == 1 else "Each policy over the whole run"
     best = frozenset(best_cells(variants, [(one.metric, partial(_measured, one)) for one in (*_OVERALL, *used)]))
-    bold = "In all tables the best of a column is bold. " if best else ""
+    bold = "In all tables the best of a column is bold, with those so near that the difference does not matter. "
+    bold = bold if best else ""
     note = (
         f"{means_said(variants)}{bold}Benefit and mean loss are means over time, the sharing loss is the integral of "
         "the loss' size; the last loss is the last time with a loss beyond 0.01 (0: there was none)."

@@ -14,6 +14,8 @@ from harness.results.comparison import found_at
 
 #: Curves or bars of more runs could not be distinguished.
 MOST_DRAWN = 8
+#: Maximum number of variants with curves on a page about several experiments.
+MOST_OF_ALL = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,19 @@ def grouped(runs: Iterable[Run]) -> list[Variant]:
     return [Variant(name, own) for name, own in found.items()]
 
 
+def by_experiment(variants: Sequence[Variant]) -> list[tuple[str, list[Variant]]]:
+    """Return the variants of each experiment in order, with an ending for a title: ``: NAME``, or '' for a single one.
+
+    One experiment on two backends is one, since the same load may be compared on them.
+    """
+    found: dict[tuple[str, str], list[Variant]] = {}
+    for one in variants:
+        found.setdefault((one.first.experiment, one.first.hash), []).append(one)
+    return [(f": {name}" if len(found) > 1 else "", own) for (name, _), own in found.items()]
+
+
 def drawn_variants(runs: Sequence[Run]) -> tuple[list[Variant], str]:
-    """Return the variants whose curves over time are drawn, at most `MOST_DRAWN`, and a remark on them.
+    """Return the variants whose curves over time are drawn, at most `MOST_DRAWN` an experiment, and a remark on them.
 
     A curve is the mean over the seeds with valid runs. If none is valid, or if values are means over phases (which are
     the same for every seed), it is the first seed's.
@@ -97,13 +110,17 @@ def drawn_variants(runs: Sequence[Run]) -> tuple[list[Variant], str]:
     for variant in grouped(run for run in runs if run.leaves):
         counted = [run for run in variant.runs if run.counts and run.phases is None]
         found.append(Variant(variant.name, counted or variant.runs[:1]))
-    shown = found[:MOST_DRAWN]
+    experiments = by_experiment(found)
+    # A page about many experiments has fewer of each, but the first of every one.
+    most = max(1, min(MOST_DRAWN, MOST_OF_ALL // max(len(experiments), 1)))
+    kept = {one.name for _, own in experiments for one in own[:most]}
+    shown = [one for one in found if one.name in kept]
     counts = [len(variant.runs) for variant in shown]
     said = []
     if len(shown) < len(found):
         said.append(
-            f"Courses over time are drawn of {len(shown)} of the {len(found)} variants. Tables, bars and findings are "
-            "of all of them."
+            f"Courses over time and speed-ups are drawn of {len(shown)} of the {len(found)} variants. Tables, findings "
+            "and charts over settings are of all of them."
         )
     if max(counts, default=1) > 1:
         said.append(

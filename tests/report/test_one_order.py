@@ -147,3 +147,22 @@ def test_no_page_sends_its_reader_to_a_path_of_the_repository(
 ) -> None:
     page = render_report(three_policies[:count], tmp_path / "page.html").path.read_text()
     assert not re.findall(r"docs/\S*", page)
+
+
+def test_of_several_experiments_each_has_its_own_charts_in_its_policies_colours(write_run: Write) -> None:
+    """A page of two experiments had one policy in two colours, overlaid their loads, and left out the ninth variant."""
+    policies = ("static", "fair", "ltrf", "hltrf", "naive-hltrf")
+    digests = {"one": "1" * 16, "two": "2" * 16}
+    paths = [write_run(name, name, experiment=place, digest=digests[place]) for place in digests for name in policies]
+    runs = load_runs(paths)
+    variants, said = drawn_variants(runs)
+    assert (len(variants), said) == (10, "")
+    styles = Styles.of([run for one in variants for run in one.runs])
+    for policy in policies:
+        assert len({styles.variants[one.name] for one in variants if one.first.policy == policy}) == 1
+    groups = fairness_groups(variants, styles)
+    against = [group for group in groups if group.title.startswith("The policies against each other")]
+    assert [group.title.rpartition(": ")[2] for group in against] == ["one", "two"]
+    assert [len(chart.lines) for group in against for chart in group.charts] == [5, 5, 5, 5]
+    assert len({group.ident for group in groups}) == len(groups)
+    assert all(len({style for _, style in group.legend.names}) == 5 for group in against)
