@@ -45,7 +45,7 @@ def whatif(
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
         notes: list[str] = []
         loaded = _load(what, cluster, Path(folder), notes)
-        what_if = WhatIf(on_scheduler_file(loaded, on_file))
+        what_if = WhatIf(on_scheduler_file(loaded, on_file), title=what if Path(what).exists() else None)
         say_if_it_compiles((what_if.experiment.spec.scheduler,))
         try:
             if export is not None:

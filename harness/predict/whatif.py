@@ -166,10 +166,12 @@ class _Run:
 class WhatIf:
     """An experiment that is simulated with the settings of each request. Thread-safe."""
 
-    def __init__(self, experiment: LoadedExperiment, *, phases: int = PHASES) -> None:
+    def __init__(self, experiment: LoadedExperiment, *, phases: int = PHASES, title: str | None = None) -> None:
         if experiment.spec.slots is not None:
             raise InputError("slots are MRv1's", where=experiment.name, hint="give an experiment of containers")
         self.experiment, self.phases = experiment, phases
+        # An experiment that replays a trace has a made-up name, which says nothing to those who gave the trace.
+        self.title = title or experiment.name
         jobs, count = jobs_of(experiment, experiment.spec.seeds[0])
         if count is None:
             raise InputError(
@@ -196,6 +198,7 @@ class WhatIf:
         """Return what can be dragged."""
         return {
             "name": self.experiment.name,
+            "title": self.title,
             # For a trace, also its gaps and assumptions.
             "about": " ".join(self.experiment.spec.about.split())[:3000],
             "jobs": len(self.jobs),

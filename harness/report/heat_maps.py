@@ -20,6 +20,13 @@ from harness.report.variants import range_text
 
 #: Maps of one metric, one for each combination of the other varying settings.
 MOST_MAPS = 8
+#: The colour scale covers at least this part of the largest value.
+LEAST_SCALE = 0.1
+#: How the colours of a map are scaled, for its readers.
+SCALE = (
+    "The colours cover at least the widest interval and a tenth of the largest value: cells of nearly one colour do "
+    "not differ by more than chance or by much."
+)
 # An integer may be too large for a float.
 _GREATEST = 1e300
 
@@ -60,6 +67,19 @@ def heat_map_groups(runs: Sequence[Run]) -> list[Group]:
             if group is not None:
                 groups.append(own.told_apart(group, len(groups)))
     return groups
+
+
+def colour_range(maps: Sequence[HeatMap]) -> tuple[float, float]:
+    """Return the values with the palest and the darkest colour of maps of one metric.
+
+    The scale covers at least the widest interval and a tenth of the largest value. Otherwise cells that differ by
+    chance, or by nothing that matters, would have the full contrast.
+    """
+    values = [value for one in maps for row in one.values for value in row if value is not None]
+    halves = [half for one in maps for row in one.half_widths for half in row]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    least = max(2.0 * max(halves, default=0.0), LEAST_SCALE * max(abs(low), abs(high)))
+    return low, max(high, low + least)
 
 
 def _settings(run: Run) -> dict[str, Value]:
@@ -113,12 +133,11 @@ def _group(own: Together, across: str, down: str, others: Sequence[str]) -> Grou
     for measure in own.measures:
         drawn = [_map(grid, measure, across, down) for grid in grids[:MOST_MAPS]]
         drawn = [one for one in drawn if any(value is not None for row in one.values for value in row)]
-        ends = [end for one in drawn for end in one.extremes()]
         # Maps of one metric share their colours, so that they can be compared by eye.
-        maps += [replace(one, range=(min(ends), max(ends))) for one in drawn]
+        maps += [replace(one, range=colour_range(drawn)) for one in drawn]
     if not maps:
         return None
-    said = f"Each cell is one pair of values{_means(grids)}. The darker, the larger."
+    said = f"Each cell is one pair of values{_means(grids)}. The darker, the larger. {SCALE}"
     if any(value is None for one in maps for row in one.values for value in row):
         said += " A dash: no finished run has these values, or its runs have no such figure."
     if len(grids) > MOST_MAPS:

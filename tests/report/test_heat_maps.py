@@ -17,7 +17,7 @@ from harness.report.charts import drawing
 from harness.report.data import load_runs
 from harness.report.figures import Group
 from harness.report.heat_map import PALEST, WHITE_TEXT_FROM, HeatMap, colour_of
-from harness.report.heat_maps import heat_map_groups
+from harness.report.heat_maps import colour_range, heat_map_groups
 from harness.report.printed import figures_of, table_of, write_figure
 
 Write = Callable[..., Path]
@@ -167,3 +167,18 @@ def test_runs_of_another_kind_have_maps_of_their_own_figures(tmp_path: Path) -> 
         'id="map-tetris-vectors-f-remaining"'
         in render_report([tmp_path / "runs"], tmp_path / "page.html").path.read_text()
     )
+
+
+def test_cells_that_differ_by_chance_or_by_little_have_nearly_one_colour() -> None:
+    """The smallest and the largest mean had the full contrast, whatever their intervals were."""
+
+    def one(values: list[float | None], halves: list[float]) -> HeatMap:
+        return HeatMap("t", "x", "y", "q", ["1", "2", "3"], ["a"], [values], [[3, 3, 3]], [halves])
+
+    # 13.5 +- 1.4 and 14.3 +- 1.5 are not told from chance.
+    assert colour_range([one([13.5, 13.8, 14.3], [1.4, 1.2, 1.5])]) == (13.5, 16.5)
+    # Of single runs no interval is known: less than a tenth of the value is little.
+    assert colour_range([one([100.0, 101.0, None], [0.0, 0.0, 0.0])]) == pytest.approx((100.0, 110.1))
+    # What is told from chance has the full contrast, and all maps of a metric the same colours.
+    both = [one([30.0, 90.0, 140.0], [5.0, 9.0, 8.0]), one([20.0, 25.0, 30.0], [1.0] * 3)]
+    assert colour_range(both) == (20.0, 140.0)

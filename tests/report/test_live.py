@@ -204,6 +204,8 @@ def test_the_page_in_a_browser(url: str, looks: Looks, tmp_path: Path) -> None:
         latest = browser.run("[...document.querySelectorAll('#debt .legend strong')].map(e => e.textContent)")
         assert len(latest) >= 2
         assert all(re.fullmatch("\u2212?[0-9.,]+[kMG]?", text) for text in latest), latest
+        # One number style: it said -3,941.48 beside -3,948.3.
+        assert browser.run("[-3941.48, -3948.3, 12.344].map(amount)") == ["\u22123,941.5", "\u22123,948.3", "12.34"]
         before = browser.run("document.querySelector('.small path.c').getAttribute('d').length")
         browser.until(f"document.querySelector('.small path.c').getAttribute('d').length > {before}")
         looks.trouble = "the ResourceManager is gone"

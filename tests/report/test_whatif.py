@@ -52,6 +52,13 @@ def asked(experiment: LoadedExperiment, **query: str) -> Asked:
     return Asked.read(query, experiment)
 
 
+def test_a_page_on_a_trace_is_called_what_was_given(experiment: LoadedExperiment) -> None:
+    """It was called after the experiment that replays the trace: "What if: replay-trace"."""
+    for title, wanted in (("weeks.jsonl", "weeks.jsonl"), (None, experiment.name)):
+        with contextlib.closing(WhatIf(experiment, phases=1, title=title)) as found:
+            assert found.about()["title"] == wanted
+
+
 def test_weights_are_what_queues_get_and_the_past_is_made_up_for(what_if: WhatIf, experiment: LoadedExperiment) -> None:
     plain = what_if.whole(asked(experiment, policy="fair"))
     heavy = what_if.whole(asked(experiment, policy="fair", **{"w.root.bursts": "4"}))
