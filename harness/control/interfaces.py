@@ -377,6 +377,8 @@ class ObserverContext:
         `Observer.facts` as stored in the ledger.
     on_info
         Called with the cluster's information before a poll is accounted for. If it raises, the poll fails.
+    on_queues
+        Called with the paths of the cluster's queues before their entitlements are requested from the actuator.
     """
 
     settings: ControlSettings
@@ -386,6 +388,7 @@ class ObserverContext:
     capacity: Resource
     facts: ClusterFacts
     on_info: Callable[[ClusterInfo], None]
+    on_queues: Callable[[Collection[str]], None] = lambda _: None
 
 
 class SteeredSystem(Protocol[ClientT]):

@@ -67,10 +67,11 @@ class RmPoller:
         capacity: Resource = ZERO,
         *,
         on_info: Callable[[ClusterInfo], None] = lambda _: None,
+        on_queues: Callable[[Collection[str]], None] = lambda _: None,
         facts: ClusterFacts | None = None,
     ) -> None:
         self.client, self.settings, self.clock, self.accounts = client, settings, clock, accounts
-        self._on_info = on_info
+        self._on_info, self._on_queues = on_info, on_queues
         #: Properties that the cluster's ResourceManagers share, as shown last.
         self.facts = facts or ClusterFacts()
         #: The RM's clock at the last poll (None: not shown).
@@ -124,6 +125,7 @@ class RmPoller:
             raise Unreachable(f"{client.rest.http.current} answers, {base} did a moment before", where=base)
         # Everything that can raise comes before the changes of the accounts and of the RM's identity. Otherwise, a poll
         # that fails halfway would lose the information that another RM answers.
+        self._on_queues(status.queues.keys())
         entitlements = with_created(actuator.configured_weights() | dict(settings.entitlements), status)
         min_shares, max_shares = actuator.min_shares(), actuator.max_shares(status.capacity)
         looks = looks_of(apps)
@@ -335,6 +337,7 @@ def open_rm_poller(client: RmClient, context: ObserverContext) -> RmPoller:
         context.identity,
         context.capacity,
         on_info=context.on_info,
+        on_queues=context.on_queues,
         facts=context.facts,
     )
 

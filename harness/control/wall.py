@@ -18,7 +18,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -162,6 +162,8 @@ class Controller(Tenure[ClientT]):
         self._clock_compared = False
         #: The document of the last decision (available with `dry_run`).
         self.prepared: Prepared | None = None
+        #: The queues of the last poll (None: no poll yet).
+        self._queues: frozenset[str] | None = None
         self._in_force: Mapping[str, float] = {}
         self._written_s = -math.inf
         self._verified_s = -math.inf
@@ -193,6 +195,7 @@ class Controller(Tenure[ClientT]):
                 capacity=_capacity(state),
                 facts=ClusterFacts.restored(store.document("cluster")),
                 on_info=self._compare_clocks,
+                on_queues=self._read_with,
             ),
         )
         self.recognise_cluster()
@@ -421,6 +424,18 @@ class Controller(Tenure[ClientT]):
         if steady is not None:
             steady.set(reading.now_s)
         self._clock_compared = True
+
+    def _read_with(self, queues: Collection[str]) -> None:
+        """Read the configuration again in a poll that shows other queues than the last one.
+
+        An administrator may have edited queues since this tick has read the configuration. The accounts of queues that
+        come and go are divided by their entitlements, once and for all, so both have to be of the same moment.
+        """
+        before, self._queues = self._queues, frozenset(queues)
+        if before is not None and before != self._queues:
+            # A configuration that cannot be read now raises an alarm at the next tick.
+            with contextlib.suppress(YarnfairError):
+                self._read()
 
     def _read(self) -> None:
         """Read the configuration, and report drift of managed values. Raises what reading raises."""

@@ -354,10 +354,15 @@ def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> 
     children, the children share the parent's entitlement in the ratio of their capacities. A created queue with
     configured siblings has the same ratio of entitlement to capacity as these, and all of them together have what the
     configured ones have without it: a created queue does not raise its parent's entitlement.
+
+    The same holds for configured queues that the ResourceManager does not have: their siblings have what all of them
+    have together. Configuration and ResourceManager differ while an administrator edits queues, and for as long as the
+    ResourceManager reads another file.
     """
     if status.type != CAPACITY:
         return dict(entitlements)
-    found, comparable = dict(entitlements), comparable_settings(status)
+    found, comparable = _without_missing(entitlements, status), comparable_settings(status)
+    entitlements = dict(found)
     children: dict[str, list[QueueStatus]] = {}
     for queue in status.queues.values():
         if queue.parent is not None:
@@ -377,4 +382,22 @@ def with_created(entitlements: Mapping[str, float], status: SchedulerStatus) -> 
         # Without configured siblings, this sum is the part itself.
         scale = part / sum(shares.values())
         found |= {path: min(max(share * scale, WEIGHT_MIN), WEIGHT_MAX) for path, share in shares.items()}
+    return found
+
+
+def _without_missing(entitlements: Mapping[str, float], status: SchedulerStatus) -> dict[str, float]:
+    """Return the entitlements after those of queues that do not exist have passed to their siblings."""
+    found = dict(entitlements)
+    missing = [path for path in entitlements if path not in status.queues]
+    parents = {path.rpartition(".")[0] for path in missing} & status.queues.keys()
+    for parent in sorted(parents, key=lambda path: path.count(".")):
+        siblings = [path for path in entitlements if path.rpartition(".")[0] == parent]
+        here = [path for path in siblings if path in status.queues]
+        part = sum(found[path] for path in here)
+        if not part:
+            continue
+        scale = sum(found[path] for path in siblings) / part
+        for path in found:
+            if any(f"{path}.".startswith(f"{top}.") for top in here):
+                found[path] = min(found[path] * scale, WEIGHT_MAX)
     return found
