@@ -7,17 +7,14 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-import numpy as np
-
 from harness.base.errors import InputError
 from harness.base.files import read_json
 from harness.predict.verdict import NOTICEABLE
-from harness.results.metrics import fairness_degree, integral, sharing_benefit_and_loss
 from harness.traces.recorded import read_trace
 from studies.planned_loads import LEAVES, Load
 from studies.planned_measure import real_figures
 from studies.steered_loads import EXPECTED, LOADS, WHY
-from studies.steered_simulated import compared
+from studies.steered_simulated import Seen, compared
 
 #: What ran where `assess` recommended nothing.
 OTHERWISE = "ltrf@outside"
@@ -85,7 +82,7 @@ def _load(own: Path, load: Load, name: str) -> dict[str, Any]:
         "pace": {run: pace(own / run) for run in runs},
         "asked_before": asked_before(own),
         "asked_again": asked_again(own, best, real, without, steered),
-        **compared(own, best, real, steered),
+        **compared(own, load, best, real, steered),
         "loss_replayed_s": round(said["policies"]["capacity"]["sharing_loss_integral"], 2),
         "loss_predicted_s": None if predicted is None else [round(one, 2) for one in predicted],
         "loss_s": {run: round(sharing_loss(read_json(own / run / "samples.json")["samples"], load), 2) for run in runs},
@@ -174,14 +171,7 @@ def word(low: float, high: float, floor: float) -> str:
 def sharing_loss(samples: Sequence[Mapping[str, Any]], load: Load) -> float:
     """The integral of the sharing loss degree (LTYARN eq. 5) of a real run, from what its queues held and wanted, s."""
     shares = load.shares("before")
-    at_s = np.array([one["at_s"] for one in samples])
-    used, wanted = (np.array([one[name] for one in samples], dtype=float) for name in ("used_mb", "demand_mb"))
-    due = np.minimum(wanted, np.outer([one["capacity_mb"] for one in samples], [shares[leaf] for leaf in LEAVES]))
-    steps = np.diff(at_s)[:, None]
-    # What a poll shows stands until the next one.
-    got, owed = (np.vstack([np.zeros((1, len(LEAVES))), np.cumsum(one[:-1] * steps, axis=0)]) for one in (used, due))
-    loss = sharing_benefit_and_loss(fairness_degree(got, owed))[1]
-    return integral(at_s, np.abs(loss))
+    return Seen.of_samples(samples).loss([shares[leaf] for leaf in LEAVES])
 
 
 def writes(log: Path) -> int:

@@ -77,12 +77,15 @@ def losses(values: Values) -> str:
                     f"{loss_s:.1f}",
                     f"{100 * (predicted[0] / replayed - 1):+.0f} %" if under and predicted else "",
                     f"{100 * (loss_s / without_s - 1):+.0f} %" if under else "",
+                    f"{load['settled'][run]['mean']:.1f} {_band(load['settled'][run]['band'])}",
+                    f"{load['settled'][run]['real']:.1f}{'' if load['settled'][run]['in_band'] else ' (outside)'}",
                     f"{load['below_due_s'][run]:.0f}",
                     load["writes"].get(run, ""),
                 )
             )
     head = ("load", "run", "simulated, s (band)", "loss, s", "predicted change", "change")
-    return markdown((*head, "below the dues, s", "writes"), rows)
+    late = ("once settled: simulated, s (band)", "loss, s")
+    return markdown((*head, *late, "below the dues, s", "writes"), rows)
 
 
 def counts(values: Values) -> str:

@@ -26,7 +26,7 @@ from studies.planned_loads import ADHOC, HOURLY, LEAVES
 from studies.steered import configuration
 from studies.steered_loads import ASKED_FOR, EXPECTED, LOADS, WHY
 from studies.steered_measure import counted, judged, sharing_loss, word
-from studies.steered_simulated import held, named, ordered, present, simulated
+from studies.steered_simulated import Seen, held, named, ordered, present, settled_s, simulated
 from tests.predict.loads import job
 
 
@@ -116,7 +116,16 @@ def test_a_real_runs_sharing_loss_is_that_of_the_papers() -> None:
         }
 
     # Nothing is due before the first step, so that half a step of loss is missing.
-    assert sharing_loss([sample(float(at)) for at in range(11)], LOADS["returns"]) == pytest.approx(0.5 * 9.5)
+    samples = [sample(float(at)) for at in range(11)]
+    assert sharing_loss(samples, LOADS["returns"]) == pytest.approx(0.5 * 9.5)
+    shares = [LOADS["returns"].shares("before")[leaf] for leaf in LEAVES]
+    assert Seen.of_samples(samples).loss(shares, after_s=4.0) == pytest.approx(0.5 * 6.0)
+    assert Seen.of_samples(samples).loss(shares, after_s=11.0) == 0.0
+
+
+def test_a_load_is_settled_once_its_last_queue_has_had_applications_for_a_while() -> None:
+    assert settled_s(LOADS["returns"]) == 60.0 + 20.0
+    assert settled_s(LOADS["top"]) == 12.0 + 20.0
 
 
 def test_a_wrong_direction_is_shown_as_wrong_and_counted() -> None:
