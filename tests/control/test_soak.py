@@ -99,6 +99,14 @@ def test_restarts_and_kills_among_containers_of_an_hour_violate_nothing() -> Non
     assert {"rm-restarts", "rm-fails-over", "preemption-switched"} <= done
 
 
+def test_queues_that_are_taken_off_a_list_and_leave_their_properties_violate_nothing() -> None:
+    """The tenth regime; in its fourth seed a parent lost most of its account when a queue was deleted within a look."""
+    histories = [world.live(regime.TENTH + at) for at in (3, 6)]
+    assert violated(histories) == []
+    done = {kind for one in histories for kind in one.faults}
+    assert done >= schedule.OF_TENTH
+
+
 def test_what_is_killed_because_of_the_shares_is_told_from_what_the_administrators_own_would_kill(
     tmp_path: Path,
 ) -> None:

@@ -213,6 +213,34 @@ def regroup(rng: random.Random, pristine: bytes, idle: str, new: str) -> Callabl
     return lambda data: _regrouped(data, parent, shares, gone)
 
 
+def delist(rng: random.Random, pristine: bytes, idle: str) -> tuple[Callable[[bytes], bytes], str]:
+    """Take a leaf off its parent's list, and leave its properties; return what that makes of a file, and its path."""
+    queues = read(pristine)
+    path = next(queue.path for queue in queues.values() if queue.path.endswith(f".{idle}"))
+    parent = queues[path].parent
+    group = [queue for queue in queues.values() if queue.parent == parent and queue.path != path]
+    names = [queue.path.rpartition(".")[2] for queue in group]
+    shares = _shares(rng, names, "%", group) if kind(group[0]) == "%" else {}
+
+    def change(data: bytes) -> bytes:
+        data = _set(data, f"{PREFIX}{parent}.queues", ",".join(names))
+        for name, share in shares.items():
+            data = _set(data, f"{PREFIX}{parent}.{name}.{SHARE}", share)
+        return data
+
+    return change, path
+
+
+def relist(pristine: bytes, path: str) -> Callable[[bytes], bytes] | None:
+    """List a queue again as its properties lie there. None: its share would not go with the others'."""
+    queues, (parent, _, name) = read(pristine), path.rpartition(".")
+    group = [queue for queue in queues.values() if queue.parent == parent]
+    if path in queues or not group or kind(group[0]) != "w":
+        return None
+    names = [queue.path.rpartition(".")[2] for queue in group]
+    return lambda data: _set(data, f"{PREFIX}{parent}.queues", ",".join([*names, name]))
+
+
 def _shares(rng: random.Random, names: list[str], form: str, group: list[Queue]) -> dict[str, str]:
     """Shares that go together; absolute ones have as much as the group has now."""
     if form == "w":

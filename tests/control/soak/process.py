@@ -86,6 +86,8 @@ class Plan:
     preempts: bool = False
     #: Whether it is of the eighth, which has all of the seventh, and whose preemption kills.
     eighth: bool = False
+    #: Whether it is of the tenth, in which queues are taken off their parents' lists.
+    tenth: bool = False
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Plan:

@@ -1,4 +1,4 @@
-"""The second to ninth regime, of seeds from `SECOND` to `NINTH` on: what people and machines do beside faults.
+"""The second to tenth regime, of seeds from `SECOND` to `TENTH` on: what people and machines do beside faults.
 
 Earlier seeds draw none of it, so that they stay the histories that they were. Here are the plans, and the kinds of
 events: the administrator edits groups of queues so that their shares still go together, puts back an older copy of the
@@ -10,6 +10,8 @@ back late: what accounts lack there is not hidden by what nobody can tell. The s
 begins anew nothing new comes, so that next to nothing is unknown; or figures of ended applications fall for long. The
 seventh has Capacity Schedulers whose preemption an administrator switches on and off: with a restart of their RM.
 The eighth has preemption that kills, and a budget for it. The ninth has containers of an hour, and a look each minute.
+The tenth has what the second has on the Capacity Scheduler's file, whose administrator takes queues off their parents'
+lists, leaves their properties where they are, and may list the queues again later.
 """
 
 from __future__ import annotations
@@ -50,6 +52,8 @@ SEVENTH = 6_000_000
 EIGHTH = 7_000_000
 #: The first seed of the ninth, which has all of the eighth.
 NINTH = 8_000_000
+#: The first seed of the tenth, which has all of the second, and nothing of the others.
+TENTH = 9_000_000
 #: Policies that write minimum shares.
 MIN_SHARES = ("fawkes-tt", "fawkes-ru")
 _DAY_S = 86_400.0
@@ -183,7 +187,40 @@ def planned_ninth(plan: Plan, rng: random.Random) -> Plan:
     return replace(plan, settings=settings, tasks=10.0)
 
 
+def planned_tenth(plan: Plan, rng: random.Random) -> Plan:
+    """A plan of the tenth regime: a Capacity Scheduler's file with queues enough that some can be taken off a list."""
+    settings = replace(plan.settings, refresh="rpc", ad_hoc="scale")
+    capacity = rng.choice(("weight", "percent"))
+    return replace(plan, policy="ltrf", sets={}, settings=settings, capacity=capacity, store=False, tenth=True)
+
+
 # --- the administrator ---
+
+
+@kind("queue-delisted", tenth=True)
+def _delisted(world: World, rng: random.Random) -> End:
+    """The administrator takes a queue off its parent's list, and leaves its properties in the file."""
+    idle = world.idle_leaf(rng)
+    if world.broken or world.agenda.now_s < world.lease_lost_until_s or not idle:
+        return False
+    world.foreign(0.0)
+    change, path = capacities.delist(rng, world.pristine, idle)
+    world.delisted.append(path)
+    return world.edit(change)
+
+
+@kind("queue-relisted", tenth=True)
+def _relisted(world: World, rng: random.Random) -> End:
+    """The administrator lists a queue again, as its properties lie there."""
+    if world.broken or world.agenda.now_s < world.lease_lost_until_s or not world.delisted:
+        return False
+    path = rng.choice(world.delisted)
+    change = capacities.relist(world.pristine, path)
+    if change is None:
+        return False
+    world.foreign(0.0)
+    world.delisted.remove(path)
+    return world.edit(change)
 
 
 @kind("queues-edited", second=True)

@@ -44,6 +44,8 @@ OF_FOURTH: set[str] = set()
 OF_SIXTH: set[str] = set()
 #: Those of the seventh alone; and all of them.
 OF_SEVENTH: set[str] = set()
+#: Those of the tenth.
+OF_TENTH: set[str] = set()
 OF_PREEMPTION = {"rm-restarts", "rm-fails-over", "controller-restarts", "burst"}
 #: All of the fifth: an RM begins anew, and whatever makes a difference to what it shows of those that it recovers.
 OF_RECOVERIES = {"rm-restarts", "rm-fails-over", "somebody-looks", "controller-restarts", "burst", "rm-store-slow"}
@@ -80,6 +82,7 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
     no = no | (set() if plan.store and plan.capacity == "weight" else _OF_STORES)
     no = no | (set() if plan.third else OF_THIRD) | (set() if plan.creates else OF_FOURTH)
     no = no | (set() if plan.sixth else OF_SIXTH) | (set() if plan.seventh else OF_SEVENTH)
+    no = no | (set() if plan.tenth else OF_TENTH)
     no = no | (set() if plan.second else OF_SECOND) | ({"file-own-copy", "file-older"} if plan.store else set())
     if plan.capacity:
         no = (
@@ -99,6 +102,8 @@ def drawn(rng: random.Random, spans: list[tuple[float, float]], plan: Plan) -> l
         kinds.append(rng.choice(of_third))
     if plan.creates:
         kinds += sorted(OF_FOURTH)
+    if plan.tenth:
+        kinds += 2 * sorted(OF_TENTH)
     apart = rng.choice((3.0, 6.0, 12.0))
     if plan.fifth:
         kinds, apart = sorted(OF_RECOVERIES - no), 9.0
@@ -125,8 +130,9 @@ def kind(
     fourth: bool = False,
     sixth: bool = False,
     seventh: bool = False,
+    tenth: bool = False,
 ) -> Callable[[Callable[[World, random.Random], End]], Callable[[World, random.Random], End]]:
-    """Name a kind of fault; ``second`` to ``seventh``: only seeds of that regime draw it (`regime`)."""
+    """Name a kind of fault; ``second`` to ``tenth``: only seeds of that regime draw it (`regime`)."""
     if second:
         OF_SECOND.add(name)
     if third:
@@ -137,6 +143,8 @@ def kind(
         OF_SIXTH.add(name)
     if seventh:
         OF_SEVENTH.add(name)
+    if tenth:
+        OF_TENTH.add(name)
 
     def known(do: Callable[[World, random.Random], End]) -> Callable[[World, random.Random], End]:
         KINDS[name] = do

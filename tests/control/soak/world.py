@@ -66,18 +66,22 @@ class World:
             self.plan = plan = regime.planned_fifth(plan, random.Random(f"{seed} fifth"))
         if regime.SIXTH <= seed < regime.SEVENTH:
             self.plan = plan = regime.planned_sixth(plan, random.Random(f"{seed} sixth"))
-        if seed >= regime.SEVENTH:
+        if regime.SEVENTH <= seed < regime.TENTH:
             self.plan = plan = regime.planned_seventh(plan, random.Random(f"{seed} seventh"))
-        if seed >= regime.EIGHTH:
+        if regime.EIGHTH <= seed < regime.TENTH:
             self.plan = plan = regime.planned_eighth(plan, random.Random(f"{seed} eighth"))
-        if seed >= regime.NINTH:
+        if regime.NINTH <= seed < regime.TENTH:
             self.plan = plan = regime.planned_ninth(plan, random.Random(f"{seed} ninth"))
-        if regime.SECOND <= seed < regime.FIFTH:
+        if regime.SECOND <= seed < regime.FIFTH or seed >= regime.TENTH:
             self.plan = plan = regime.planned(plan, random.Random(f"{seed} second"))
         if regime.THIRD <= seed < regime.FIFTH:
             self.plan = plan = regime.planned_third(plan, random.Random(f"{seed} third"))
         if regime.FOURTH <= seed < regime.FIFTH:
             self.plan = plan = regime.planned_fourth(plan, random.Random(f"{seed} fourth"))
+        if seed >= regime.TENTH:
+            self.plan = plan = regime.planned_tenth(plan, random.Random(f"{seed} tenth"))
+        #: Queues that were taken off their parents' lists, and whose properties are left.
+        self.delisted: list[str] = []
         #: How the administrator's file is read and changed.
         self.words: ModuleType = capacities if plan.capacity else edits
         rng = random.Random(f"{seed} world")
