@@ -230,9 +230,10 @@ class ServedCapacityScheduler(ServedScheduler):
             }
         if children:
             entry["orderingPolicyInfo"] = policy or "utilization"
-            # A real RM lists the children by name.
-            below = [self._queue(child, sums) for child in sorted(children)]
-            entry["queues"] = {"queue": below}
+            # A real RM lists leaves before parents, and each in the order in which they are tried
+            # (CapacitySchedulerInfo.getQueues of 3.4.2).
+            listed = sorted(children, key=lambda child: child in scheduler.children)
+            entry["queues"] = {"queue": [self._queue(child, sums) for child in listed]}
             return entry
         limit = resource(int(q["am_limit_mb"]), int(q["am_limit_vcores"]))
         return entry | {

@@ -7,6 +7,7 @@ over REST, and its first /scheduler.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,7 +18,10 @@ from harness.model.jobs import NodeSpec
 from harness.sim.serve.live import LiveCluster
 from harness.sim.serve.rest import RestServer
 from harness.sim.setup import SimSetup
+from harness.yarn.capacity.convert import render_properties
+from harness.yarn.capacity.properties import PREFIX
 from harness.yarn.fair.parse import parse_allocations
+from harness.yarn.queue_answers import capacity_limits
 from tests.sim.serve.recording import RELEASES, recorded
 
 #: What ours does not show.
@@ -61,6 +65,26 @@ def base(tmp_path_factory: pytest.TempPathFactory, release: str, theirs: dict[st
     yield f"{rest.url}/ws/v1/cluster"
     for part in (rest, served):
         part.stop()
+
+
+def test_its_queues_stand_in_the_order_in_which_they_are_tried(tmp_path: Path) -> None:
+    """A real one lists them so, leaves before parents; by name, a recording of ours had another order than we play."""
+    file = tmp_path / "capacity-scheduler.xml"
+    parts = {"g": 40, "g.y": 50, "g.x": 50, "b": 30, "a": 30}
+    values = {f"{PREFIX}root.{path}.capacity": str(percent) for path, percent in parts.items()}
+    values |= {f"{PREFIX}root.queues": "g,b,a", f"{PREFIX}root.g.queues": "y,x"}
+    file.write_text(render_properties(values))
+    setup = SimSetup((NodeSpec("n1", 4096, 16),), parse_allocations("<allocations/>"), jobs=[], scheduler="capacity")
+    served = LiveCluster(with_file(setup, file), file)
+    rest = RestServer(served)
+    for part in (served, rest):
+        part.start()
+    try:
+        found = capacity_limits(requests.get(f"{rest.url}/ws/v1/cluster/scheduler", timeout=300).json(), "ours")
+    finally:
+        for part in (rest, served):
+            part.stop()
+    assert (found["root.queues"], found["root.g.queues"]) == ("b,a,g", "y,x")
 
 
 def put(base: str, body: str) -> requests.Response:
