@@ -181,7 +181,11 @@ def decommission(state: ClusterState, conf: Path, exclude: Path) -> None:
         *(java_program(), "-XX:TieredStopAtLevel=1", "-Xmx128m", "-cp", os.pathsep.join([str(conf), f"{lib}/*"])),
         *("org.apache.hadoop.yarn.client.cli.RMAdminCLI", "-refreshNodes", "-g", "600", "-server"),
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_ADMIN_S)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_ADMIN_S)
+    except subprocess.TimeoutExpired:
+        what = f"-refreshNodes has not ended after {_ADMIN_S:g} s"
+        raise InputError(what, where=str(exclude), hint="the machine may be too busy: look at its load") from None
     if done.returncode:
         raise InputError(
             f"-refreshNodes ended with {done.returncode}: {done.stderr.strip()[-300:]}",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -20,8 +22,8 @@ from harness.traces.recorded import Header, NodeLine, QueueLine, read_trace, tra
 from harness.yarn.capacity.properties import parse_configuration
 from harness.yarn.capacity.queues import queue_tree
 from harness.yarn.capacity.traps import find_traps
-from studies import steered_tables
-from studies.planned_cluster import Beside
+from studies import planned_cluster, steered_tables
+from studies.planned_cluster import Beside, decommission
 from studies.planned_loads import ADHOC, HOURLY, LEAVES
 from studies.steered import configuration
 from studies.steered_loads import ASKED_FOR, EXPECTED, LOADS, WHY
@@ -165,6 +167,29 @@ def test_what_fails_beside_the_load_ends_the_run() -> None:
         beside.start(refused)
         with pytest.raises(InputError, match="refreshNodes"):
             _wait_for(beside)
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import sys; sys.exit('no such host')", "ended with 1: no such host"),
+        ("import time; time.sleep(60)", "after 1 s"),
+    ],
+)
+def test_a_node_that_cannot_be_drained_is_one_line(
+    program: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ended a run of minutes with a trace of Python's stack, without what the command had said."""
+    monkeypatch.setattr("harness.clusters.jars.find", lambda **_: tmp_path)
+    monkeypatch.setattr(planned_cluster, "_ADMIN_S", 1.0)
+    run = subprocess.run
+    ours = [sys.executable, "-c", program]
+    monkeypatch.setattr("subprocess.run", lambda _, **how: run(ours, check=False, **how))
+    monkeypatch.setattr(planned_cluster, "java_program", lambda: "java")
+    state: Any = SimpleNamespace(spec=SimpleNamespace(hadoop="3.5.0"))
+    with pytest.raises(InputError, match=said):
+        decommission(state, tmp_path, tmp_path / "exclude")
+    assert (tmp_path / "exclude").read_text() == f"{planned_cluster.ADDED_HOST}\n"
 
 
 def _wait_for(beside: Beside) -> None:
