@@ -24,6 +24,10 @@ from harness.traces.recorded import JobLine, Trace
 LONG_TERM = "ltrf@outside"
 
 
+#: Maximum number of decimals, in GB-hours, for what is paid back where much more is owed.
+MOST_DIGITS = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Payback:
     """What was paid back to each queue, and what would have been paid back; MB-seconds.
@@ -69,8 +73,13 @@ class Payback:
 
     @property
     def digits(self) -> int:
-        """The number of decimals of its amounts in GB-hours."""
-        return gb_hours_digits(value for queue in self.owed for value in self.figures(queue))
+        """The number of decimals of its amounts in GB-hours.
+
+        What is paid back may be a small part of what is owed, so that its own size decides, up to three decimals.
+        """
+        whole = gb_hours_digits(value for queue in self.owed for value in self.figures(queue))
+        paid = gb_hours_digits(value for queue in self.owed for value in self.figures(queue)[1:])
+        return max(whole, min(paid, MOST_DIGITS))
 
     def lines(self) -> list[str]:
         """Return a table for a person, in GB-hours."""

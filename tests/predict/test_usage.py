@@ -152,6 +152,16 @@ def test_a_small_statement_has_digits_enough_on_its_page_and_in_what_is_paid_bac
     assert [float(cell) for cell in row.split()[1:5]] == pytest.approx([one / 1024 / 3600 for one in wanted], rel=0.01)
 
 
+def test_what_is_paid_back_has_digits_of_its_own_beside_a_large_debt() -> None:
+    """Where 23 GB h were owed, 0.03 GB h that were paid back stood as 0.0, in a table about nothing else."""
+    hour = 1024.0 * 3600.0
+    owed, paid = {"root.a": 23.0 * hour}, {"root.a": 0.104 * hour}
+    result = Payback(owed=owed, recorded=paid, as_it_is={"root.a": 0.03 * hour}, long_term=paid)
+    assert result.lines()[-1].split() == ["a", "23.000", "0.104", "0.030", "0.104", "0.074"]
+    # Amounts of one size have as many digits as before.
+    assert Payback(owed=owed, recorded=owed, as_it_is=owed, long_term=owed).lines()[-1].split()[1] == "23.0"
+
+
 @pytest.mark.parametrize("ended", [True, False])
 def test_an_application_that_still_runs_is_charged_until_it_was_recorded(ended: bool) -> None:
     """It holds a quarter of the cluster more than its due, long after the last of the others has ended."""
@@ -447,4 +457,8 @@ def test_the_page_in_a_browser(contended: Path, tmp_path: Path) -> None:
             browser.until("document.readyState === 'complete' && !!document.querySelector('main')")
             assert (browser.faint(), browser.too_wide(), browser.console) == ([], [], [])
             assert browser.run("document.documentElement.scrollWidth") <= width
+            # A shadow marks where a table goes on: at 400 px columns were out of sight without a sign of them.
+            frames = "[...document.querySelectorAll('.scroll')]"
+            shadows = browser.run(f"{frames}.map(e => getComputedStyle(e).backgroundAttachment)")
+            assert set(shadows) == {"local, local, scroll, scroll"}
         assert not [one for one in browser.requests if not one.startswith(("file:", "data:", "about:"))]
