@@ -458,6 +458,8 @@ def test_the_page_in_a_browser(contended: Path, tmp_path: Path) -> None:
             assert (browser.faint(), browser.too_wide(), browser.console) == ([], [], [])
             assert browser.run("document.documentElement.scrollWidth") <= width
             # A shadow marks where a table goes on: at 400 px columns were out of sight without a sign of them.
+            # Its last columns are lists: they broke into six lines where the page is narrow.
+            assert browser.run("[...document.querySelectorAll('td')].every(e => e.offsetHeight < 60)")
             frames = "[...document.querySelectorAll('.scroll')]"
             shadows = browser.run(f"{frames}.map(e => getComputedStyle(e).backgroundAttachment)")
             assert set(shadows) == {"local, local, scroll, scroll"}
