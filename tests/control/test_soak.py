@@ -47,7 +47,7 @@ def test_what_administrators_and_machines_do_violates_nothing() -> None:
 
 def test_moved_queues_minimum_shares_and_releases_beside_another_cluster_violate_nothing() -> None:
     """The third regime."""
-    histories = [world.live(regime.THIRD + at) for at in (*range(8), 18)]
+    histories = [world.live(regime.THIRD + at) for at in (*range(8), 18, 536)]
     assert violated(histories) == []
     done = {kind for one in histories for kind in one.faults}
     assert done >= schedule.OF_THIRD, sorted(schedule.OF_THIRD - done)

@@ -70,6 +70,8 @@ class Checks:
         self._good_s: dict[str, float] = {}
         self._sums: dict[tuple[str, str], float] = {}
         self._empty: dict[str, bool] = {}
+        #: Controller -> leaves that have been active: at their first activity they are credited.
+        self._arrived: dict[str, set[str]] = {}
         self._told_rootless: set[str] = set()
         #: Weights that somebody has written in the midst of a tick.
         self._foreign: dict[str, float] = {}
@@ -451,6 +453,11 @@ class Checks:
         latest.update(plain)
         last = {leaf: value for (name, leaf), value in self._counted.items() if name == process.name}
         tops = {_top(leaf) for leaf in counted}
+        ledger = process.controller.core.ledger
+        assert ledger is not None
+        arrived = {leaf for leaf, account in ledger._held().items() if account.arrived}
+        anew = arrived - self._arrived.get(process.name, set())
+        self._arrived[process.name] = arrived
         for top in sorted(tops):
             before = {leaf: value for leaf, value in last.items() if _top(leaf) == top}
             now = {leaf: value for leaf, value in counted.items() if _top(leaf) == top}
@@ -458,6 +465,8 @@ class Checks:
                 continue
             had, has = sum(before.values()), sum(now.values())
             used = sum(max(latest[leaf] - used_before.get(leaf, 0.0), 0.0) for leaf in {*before, *now} & latest.keys())
+            # Who is active for the first time in this tick is credited with what others have had (seed 2000536).
+            used += sum(now[leaf] for leaf in before.keys() & now.keys() & anew)
             least = had * min(self._fade(process, leaf) for leaf in before)
             if sums and not least * (1 - 1e-9) - 1e-3 <= has <= (had + used) * (1 + 1e-9) + 1e-3:
                 raise Violated(
