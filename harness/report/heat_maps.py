@@ -91,10 +91,19 @@ def _settings(run: Run) -> dict[str, Value]:
     found: dict[str, Value] = {}
     for name, value in given.items():
         if isinstance(value, str | bool):
-            found[name] = str(value)
+            found[name] = _number_of(str(value))
         elif isinstance(value, int | float) and abs(value) < _GREATEST:
             found[name] = float(value)
     return found
+
+
+def _number_of(word: str) -> Value:
+    """Return a word that is a number as one: a setting that may also be a word is recorded as text (``"20"``)."""
+    try:
+        value = float(word)
+    except ValueError:
+        return word
+    return value if abs(value) < _GREATEST else word
 
 
 def _values(runs: Sequence[Run]) -> dict[str, list[Value]]:

@@ -182,3 +182,21 @@ def test_cells_that_differ_by_chance_or_by_little_have_nearly_one_colour() -> No
     # What is told from chance has the full contrast, and all maps of a metric the same colours.
     both = [one([30.0, 90.0, 140.0], [5.0, 9.0, 8.0]), one([20.0, 25.0, 30.0], [1.0] * 3)]
     assert colour_range(both) == (20.0, 140.0)
+
+
+def test_numbers_that_are_recorded_as_text_stand_in_their_order(write_run: Write) -> None:
+    """A sweep of horizons had the columns 20, 320, 640, 80: horizon_s may also be a word, and is recorded as text."""
+    paths = [
+        write_run(
+            f"ltrf@outside,horizon_s={horizon},period_s={period:g}", "ltrf", "outside",
+            settings={"horizon_s": horizon, "period_s": period},
+            summary={"sharing_loss_integral": 100.0 + float(horizon) + period},
+        )
+        for horizon in ("20", "320", "640", "80")
+        for period in (5.0, 60.0)
+    ]  # fmt: skip
+    (group,) = heat_map_groups(load_runs(paths))
+    chart = group.charts[0]
+    assert isinstance(chart, HeatMap)
+    assert chart.columns == ["20", "80", "320", "640"]
+    assert list(chart.values[0]) == [125.0, 185.0, 425.0, 745.0]
