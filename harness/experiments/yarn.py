@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 
     from harness.sim.setup import Progress, SimResult
 
-#: How often progress is written to run.json, in wall seconds.
-NOTE_EVERY_S = 2.0
 #: The result of a variant's jobs, additional summary values, and additional files of lines by name.
 Simulated = tuple["SimResult", dict[str, Any], dict[str, list[dict[str, Any]]]]
 OnProgress = Callable[["Progress"], None]
@@ -85,7 +83,7 @@ def run_variant(
     simulate: Simulate,
 ) -> Outcome:
     """Run one variant and write its directory (without speed-ups over static, the report and the exit code)."""
-    began, noted, waited = time.perf_counter(), time.perf_counter(), waited_s()
+    began, waited = time.perf_counter(), waited_s()
     jobs, count = jobs_of(experiment, variant.seed)
     capacity = experiment.capacity
     alone_s: dict[str, float] = {}
@@ -93,22 +91,22 @@ def run_variant(
     if count is not None:
         jobs = list(jobs)
 
-    pace, arrived = WriteThrottle(), dict[str, float]()
+    # run.json holds the whole experiment, so that with a thousand queues a note of the progress takes its time too.
+    pace, notes, arrived = WriteThrottle(), WriteThrottle(), dict[str, float]()
 
     def stepped(time_s: float, jobs_done: int) -> None:
         if on_step is not None:
             on_step(Step(time_s, jobs_done, count))
 
     def on_progress(progress: Progress) -> None:
-        nonlocal noted
         stepped(progress.time_s, progress.jobs_done)
         if pace.due():
             with pace:
                 so_far, _ = _write(experiment, directory, progress.so_far(), alone_s, arrived)
                 directory.write_summary(so_far)
-        if time.perf_counter() - noted >= NOTE_EVERY_S:
-            noted = time.perf_counter()
-            directory.progress(time_s=progress.time_s, jobs_done=progress.jobs_done)
+        if notes.due():
+            with notes:
+                directory.progress(time_s=progress.time_s, jobs_done=progress.jobs_done)
 
     jobs, arrived = held(experiment, variant, jobs)
     result, extra, lines = simulate(experiment, variant, jobs, on_progress, stepped)

@@ -478,9 +478,9 @@ def allocation_charts(
     for one in variants:
         if all(run.capacity_mb for run in one.runs):
             held = partial(_lines, one, styles=styles, curve_of=_held_percent, after_end=0.0)
-            picked = pick(one)
-            hidden = [queue for queue in picked if queue in one.leaves and queue not in styles.drawn]
-            lines = held([queue for queue in picked if queue not in hidden])
+            picked, leaves = pick(one), set(one.leaves)
+            hidden = [queue for queue in picked if queue in leaves and queue not in styles.drawn]
+            lines = held([queue for queue in picked if queue not in leaves or queue in styles.drawn])
             if hidden:
                 others = [line.curve for line in held(hidden)]
                 lines.append(Line(f"{len(others)} other queues", _sum(others), OTHERS))

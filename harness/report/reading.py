@@ -58,9 +58,11 @@ def task_lengths(jobs: pd.DataFrame | None) -> dict[str, float]:
     if jobs is None or not {"queue", "tasks", "mean_task_s"} <= set(jobs.columns):
         return {}
     known = jobs[jobs["mean_task_s"].notna()]
-    found = {}
-    for queue, own in known.groupby(known["queue"].astype(str), sort=False):
-        tasks = float(own["tasks"].sum())
-        if tasks > 0:
-            found[str(queue).removeprefix("root.")] = float((own["tasks"] * own["mean_task_s"]).sum()) / tasks
-    return found
+    queues = known["queue"].astype(str)
+    tasks = known["tasks"].groupby(queues, sort=False).sum()
+    total_s = (known["tasks"] * known["mean_task_s"]).groupby(queues, sort=False).sum()
+    return {
+        str(queue).removeprefix("root."): float(total) / float(count)
+        for queue, count, total in zip(tasks.index, tasks, total_s, strict=True)
+        if count > 0
+    }

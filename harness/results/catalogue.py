@@ -153,6 +153,7 @@ def declared(key: str, own: Sequence[Metric] = ()) -> Metric:
     raise KeyError(f"no metric {key!r} is declared in harness.results.catalogue or among {[one.key for one in own]}")
 
 
+@lru_cache(maxsize=100_000)
 def metric_of(key: str) -> Metric:
     """Return the metric of a summary's key (``makespan_s``, ``utilisation.memory``, ``queues.jobs``).
 
