@@ -80,6 +80,9 @@ def enforce(
         raise click.UsageError("--resume goes with --config alone: it only tells the controller to go on")
     if as_json and not (once or dry_run):
         raise click.UsageError("--json goes with --once or --dry-run; for the service use --log-format json")
+    if not (once or dry_run or release or resume):
+        # A stop while modules are loaded waits until it is served: an earlier run may have left its weights in force.
+        _Signals.block()
     _load_numpy()
     from harness.control.config import read_config
     from harness.control.telemetry import Log
@@ -533,8 +536,12 @@ class _Signals:
         self.first: int | None = None
         #: ``reload``: the configuration is to be read again. ``pause``: ticks pause, for a reload or for the end.
         self.reload, self.pause = threading.Event(), threading.Event()
-        # Threads inherit the mask, so only the thread that waits for signals receives them.
-        signal.pthread_sigmask(signal.SIG_BLOCK, self.WANTED)
+        self.block()
+
+    @classmethod
+    def block(cls) -> None:
+        """Keep these signals pending. Threads inherit that, so only the one that waits for signals receives them."""
+        signal.pthread_sigmask(signal.SIG_BLOCK, cls.WANTED)
 
     def wait_for(self, stop: threading.Event) -> None:
         while (found := signal.sigwait(self.WANTED)) == self.RELOAD:

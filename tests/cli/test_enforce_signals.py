@@ -56,6 +56,38 @@ def test_a_signal_that_ends_it_gives_the_file_back(tmp_path: Path, name: str) ->
     assert site.file.read_bytes() == FILE
 
 
+#: Says that the configuration is about to be read, and waits until it may be.
+SLOW = """
+import pathlib, sys, time
+here = pathlib.Path(__file__).parent
+def hook(event, arguments):
+    if event == "open" and str(arguments[0]) == {config!r} and not (here / "go").exists():
+        (here / "begun").touch()
+        while not (here / "go").exists():
+            time.sleep(0.01)
+sys.addaudithook(hook)
+"""
+
+
+def test_a_stop_while_it_starts_gives_the_file_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An earlier run was killed and left its weights. The next one is told to stop before it has read what to do."""
+    site = Site(tmp_path)
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "sitecustomize.py").write_text(SLOW.format(config=str(site.config)))
+    monkeypatch.setenv("PYTHONPATH", str(slow))
+    with service(site.config) as process:
+        while not (slow / "begun").exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.2)
+        (slow / "go").touch()
+        until(process, "release")
+        assert process.wait(timeout=300) == 0
+    assert site.file.read_bytes() == FILE
+
+
 def an_rm(ahead_s: float = 0.0) -> FakeServer:
     """An RM that is there, with queues and without applications; ``ahead_s``: its clock."""
 
