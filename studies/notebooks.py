@@ -4,7 +4,7 @@
 
 Runs each notebook's cells in order in one process, as a notebook program would, and stores what they print and show.
 With --check nothing is written; exit code 3 when a notebook does not hold what its cells give. Drawings are compared
-by their titles, axes and legends, since labels may fall elsewhere with another version of matplotlib.
+by their titles, axes, legends and words, since labels may fall elsewhere with another version of matplotlib.
 """
 
 from __future__ import annotations
@@ -46,11 +46,15 @@ class Shown:
         return words and outline(self.svg) == outline(other.svg)
 
 
-def outline(svg: str) -> tuple[list[str], list[str]]:
-    """A drawing's titles, its axes and legends. Lines and letters are left out: the same run may be drawn with other
-    numbers of them, as labels fall."""
+def outline(svg: str) -> tuple[list[str], list[str], list[str]]:
+    """A drawing's titles, its axes and legends, and the words and numbers on it.
+
+    Lines and letters are left out: the same run may be drawn with other numbers of them, as labels fall.
+    """
     titles = [title for title in re.findall(r"<dc:title>(.*?)</dc:title>", svg) if not title.startswith("Matplotlib v")]
-    return titles, re.findall(r'id="((?:axes|legend)_\d+)"', svg)
+    # Letters are outlines; matplotlib leaves each text beside its own as a comment.
+    words = sorted(set(re.findall(r"<!-- (.*?) -->", svg)))
+    return titles, re.findall(r'id="((?:axes|legend)_\d+)"', svg), words
 
 
 def code_cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:

@@ -43,3 +43,13 @@ def test_what_a_cell_shows_is_kept_and_a_change_of_it_is_seen() -> None:
     assert stored(cell) == shown
     for other in (Shown("b\n", "mine"), Shown("a\n", "other"), Shown("a\n", "mine", "<b>"), Shown("a\n", None)):
         assert not other.same_as(shown)
+
+
+def test_another_number_on_a_drawing_is_a_change() -> None:
+    """Axes kept thin spaces, which some fonts do not have, long after they were drawn with commas."""
+    drawn = '<g id="text_2">\n<!-- {} -->\n<g style="fill: #000"/></g>'
+    old, new = (Shown(svg=drawn.format(number)) for number in ("1\u202f000", "1,000"))
+    assert not old.same_as(new)
+    assert new.same_as(Shown(svg=drawn.format("1,000").replace("text_2", "text_3")))
+    for path in FOLDER.glob("*.ipynb"):
+        assert not {"\u2009", "\u202f"} & set(path.read_text(encoding="utf-8")), path.name
