@@ -297,6 +297,18 @@ _SHOWN = frozenset(
 )
 
 
+#: What further figures of the whole run mean: a page that is mailed has to say it itself.
+_WORDS: Mapping[str, str] = {
+    "fairness_error": "The fairness error is how much less than their shares waiting queues hold at a moment, as a "
+    "part of the cluster: 0 is even, and a policy that pays back has to be uneven for a time.",
+    "soft_fairness": "The soft fairness degree is how far the largest share is above the smallest of a queue that "
+    "waits.",
+    "least_loss_integral": "The least possible sharing loss is what the run's service leaves if it is divided as well "
+    "as could be at each moment.",
+    "last_unavoidable_loss_s": "The last unavoidable loss is the last time at which even that leaves one.",
+}
+
+
 def _further_tables(variants: Sequence[Variant]) -> list[Table]:
     """Return tables of all other values in the summaries, such as metrics of a policy family."""
     keys = in_order(key for one in variants for run in one.runs for key in run.values)
@@ -309,7 +321,9 @@ def _further_tables(variants: Sequence[Variant]) -> list[Table]:
         rows = [[one.name, *(_further(one, key) for key in whole)] for one in variants]
         best = frozenset(best_cells(variants, [(key.metric, partial(_value, key)) for key in whole]))
         head = [Head("policy"), *heads]
-        tables.append(Table("Further figures of the whole run", head, rows, f"From {origin}.", best=best))
+        names = {key.key for key in whole}
+        note = " ".join([f"From {origin}.", *(text for name, text in _WORDS.items() if name in names)])
+        tables.append(Table("Further figures of the whole run", head, rows, note, best=best))
     for name in dict.fromkeys(key.key for key in new if key.queue is not None):
         of_queues = [key for key in new if key.key == name]
         metric = of_queues[0].metric

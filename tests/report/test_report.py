@@ -339,6 +339,9 @@ def test_further_figures_of_a_summary_get_tables(write_run: Callable[..., Path],
     assert "0.125" in page
     assert "42.250" in page
     assert "P99 wait<" in page
+    # What stands there is explained there; what does not, is not.
+    assert "The soft fairness degree is how far" in page
+    assert "unavoidable" not in page.partition("Further figures of the whole run")[2].partition("<table")[0]
 
 
 def changed(path: Path, name: str, **more: object) -> None:
