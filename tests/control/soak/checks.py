@@ -93,12 +93,21 @@ class Checks:
         """A holder was ended from outside: unless another one goes on, or its own file cannot be written, the file is
         the administrator's. That its ledger cannot be written is no reason."""
         world = self.world
+        if ("another controller" in words or "spare" in words) and not self._is_held_by_another(process):
+            raise Violated(f"{process.name} was ended, and nobody else has the lease: {words}")
         if "another controller" in words or "spare" in words or process.file_error or world.broken:
             return
         if world.plan.store or world.intruder_seen or self.root_dropped:
             return  # a store is written by the ResourceManager, which may be down
         if world.words.read(world.file.read()) != world.words.read(world.pristine):
             raise Violated(f"{process.name} was ended, and what it has written stays: {words}")
+
+    def _is_held_by_another(self, process: Process) -> bool:
+        """Whether somebody else runs or has signed the lease, or nobody can know who has."""
+        world = self.world
+        others = any(other.running for other in world.processes if other is not process)
+        signed = any(name != process.name for name in self._signs)
+        return others or signed or world.agenda.now_s < world.lease_lost_until_s
 
     def restored(self, process: Process) -> None:
         """A process begins with an older copy of its ledger: what it had counted since is to be counted once more."""
