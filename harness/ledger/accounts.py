@@ -12,6 +12,8 @@ stays. The usage meanwhile is estimated from the held resources once the contain
 ended by then, from the resources that it held before the restart.
 - A figure that rose by more than the cluster can have given is refused and listed in `RmAccounts.refused`. If it stays
 that high, it becomes a new base, and the usage meanwhile is estimated from the held resources.
+- Held resources that exceed the cluster are refused and listed, too. The application is assumed to hold what it held
+before.
 
 An application that the last poll did not show counts completely if it was started since then. An older application
 counts only from now on, because it may not have run on this cluster: another cluster's ResourceManager may be
@@ -204,6 +206,8 @@ class RmAccounts:
         self._reach_s = CACHE_S + (0.0 if self._again else gap_s)
         for look in looks:
             account = self.apps.get(look.app)
+            if self._holds_too_much(look):
+                look = look._replace(held=ZERO if account is None or look.final else account.held)
             changed = account is None or self._update(account, look, now_s)
             if account is None:
                 self.apps[look.app] = self._new(look, now_s, first, rm_age_s)
@@ -298,6 +302,20 @@ class RmAccounts:
         if why:
             self.refused[look.app] = why
         return bool(why)
+
+    def _holds_too_much(self, look: AppObservation) -> bool:
+        """Return whether an application cannot hold this much; the reason is added to `refused`.
+
+        As in `too_much`, containers may hold more vcores than the cluster has if only memory is scheduled.
+        """
+        held, most = look.held, self._possible
+        if held.memory_mb <= most.memory_mb and held.vcores <= max(most.vcores, most.memory_mb):
+            return False
+        self.refused[look.app] = (
+            f"it holds {held.memory_mb:,} MiB and {held.vcores:,} vcores, more than the cluster of "
+            f"{most.memory_mb:,} MiB and {most.vcores:,} vcores"
+        )
+        return True
 
     def _update(self, account: AppAccount, look: AppObservation, now_s: float) -> bool:
         """Update one account from a poll; return whether anything changed."""

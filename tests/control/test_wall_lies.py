@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.model.resources import Resource
 from harness.yarn.answers import AppList
 from harness.yarn.errors import BadAnswer
 from tests.control.driven import controlled, kinds, rm_with_load
@@ -85,3 +86,24 @@ def test_a_counter_that_jumps_is_refused_and_said(tmp_path: Path) -> None:
                 assert "more than the cluster could give" in report.alarms[0].text
             rm.now_s += 5
         assert report.consumed["root.a"][0] == 45 * 1024
+
+
+def test_held_resources_beyond_the_cluster_are_refused_and_said(tmp_path: Path) -> None:
+    """They counted as used, once and for all: the queue would have had nothing for as long as its account lasts."""
+    rm = hour_old()
+    answer = rm.rest.apps
+
+    def lying(**asked: Any) -> AppList:
+        found = (replace(app, allocated=Resource(10**12, 10**9)) if app.id == "x" else app for app in answer(**asked))
+        return AppList(found)
+
+    with controlled(rm, tmp_path, mode="full") as controller:
+        for at in range(10):
+            rm.rest.apps = lying if at == 5 else answer
+            # A figure that the RM has not renewed since the last look.
+            rm.now_s += 2 if at == 5 else 5
+            report = controller.tick()
+            assert kinds(report) == ({"app"} if at == 5 else set())
+            if report.alarms:
+                assert "it holds 1,000,000,000,000 MiB" in report.alarms[0].text
+        assert report.consumed["root.a"][0] == 42 * 1024

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.cli.sim import FASTEST_ENFORCED
+from harness.control.app_observer import looks_of
 from harness.ledger.accounts import CACHE_S, FALLEN_S, GONE_S, AppObservation, RmAccounts
 from harness.model.resources import ZERO, Resource
 from tests.control.rm_model import CAPACITY, MemoryPlace, RmModel
@@ -197,6 +198,23 @@ def test_a_counter_that_jumps_by_more_than_the_cluster_could_give_is_refused(las
         assert bool(accounts.refused) == (30 <= second < 30 + min(lasts_s, FALLEN_S + 1))
         assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=2048 * (FALLEN_S + 2))
     assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=2048 * 3)
+
+
+@pytest.mark.parametrize("lie", [Resource(10**12, 1), Resource(1024, 10**12)])
+def test_held_resources_beyond_the_cluster_are_those_of_the_look_before(lie: Resource) -> None:
+    """A queue's sum never falls, so that one such look would count for ever."""
+    rm, accounts = RmModel(MemoryPlace(FILE)), RmAccounts()
+    looked(rm, accounts)
+    rm.submit("x", "root.a")
+    rm.start("x", 2048, 2)
+    for second in range(60):
+        rm.now_s += 1.0
+        looks = looks_of(rm.rest.apps())
+        if second % 20 < 2:
+            looks = [look._replace(held=lie) for look in looks]
+        accounts.observe(rm.now_s, looks, capacity=CAPACITY)
+        assert bool(accounts.refused) == (second % 20 < 2)
+        assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=2048 * 3)
 
 
 @pytest.mark.parametrize(("speed", "refused"), [(FASTEST_ENFORCED, False), (FASTEST_ENFORCED + 1, True)])
