@@ -61,7 +61,7 @@ def write_page(path: Path, found: Planned, cases: Sequence[Case], source: str) -
             kind={"fine": "holds", "unsure": "holds-in-part", "regression": "does-not-hold"}[verdict]
             if cases
             else "holds-in-part",
-            head=f"{len(changed)} of {counted(len(shown), 'queue')} {'changes' if len(changed) == 1 else 'change'}",
+            head=headline(changed, len(shown), found.floor),
             sentences=sentences(changed, found.floor),
             gate=_gate(cases),
             submitted=submission_lines(found),
@@ -86,6 +86,14 @@ def write_page(path: Path, found: Planned, cases: Sequence[Case], source: str) -
 
 def _name(one: QueueChange) -> str:
     return one.queue.removeprefix("root.")
+
+
+def headline(changed: Sequence[QueueChange], of: int, floor: float) -> str:
+    """Count the queues that change, of all that are shown, and apart from them those of which it is not sure."""
+    unsure = sum(one.word(floor) == "unsure" for one in changed)
+    sure = len(changed) - unsure
+    more = f", {unsure} unsure" if unsure else ""
+    return f"{sure} of {counted(of, 'queue')} {'changes' if sure == 1 else 'change'}{more}"
 
 
 def sentences(changed: Sequence[QueueChange], floor: float) -> list[str]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from harness.base.errors import CallError, InputError
 from harness.predict.changes import Change, QueueChange, Rule, judged, verdict_of
-from harness.predict.plan_page import sentences
+from harness.predict.plan_page import headline, sentences
 from harness.predict.plan_words import changes
 
 NONE = Change((), ())
@@ -245,3 +245,15 @@ def test_the_page_says_of_each_queue_that_it_counts_what_changes_for_it() -> Non
         "As soon as before, but below its due for longer: short.",
         "As soon as before, but below its due for less time: full.",
     ]
+
+
+def test_the_headline_counts_what_is_not_sure_apart() -> None:
+    """A queue whose phases disagree stood among those that change."""
+    disagree = Change((10.0, 10.0), (9.0, 11.0))
+    queues = [
+        queue("root.sooner", completion=Change((10.0, 10.0), (5.0, 5.0))),
+        queue("root.unsure", completion=disagree),
+    ]
+    assert headline(queues, 4, 0.03) == "1 of 4 queues changes, 1 unsure"
+    assert headline(queues[:1], 1, 0.03) == "1 of 1 queue changes"
+    assert headline(queues[1:], 2, 0.03) == "0 of 2 queues change, 1 unsure"
