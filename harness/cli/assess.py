@@ -14,6 +14,8 @@ from harness.cli.output import (
     OutputFolder,
     Span,
     cluster_option,
+    dask_workers,
+    executor_option,
     jobs_option,
     json_option,
     print_result,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
 @access_options
 @click.option("-o", "--out", type=OutputFolder(), metavar="DIR", help="Folder [./runs/assess-NAME].")
 @jobs_option
+@executor_option
 @json_option
 def assess(
     *,
@@ -56,6 +59,7 @@ def assess(
     access: Access,
     out: Path | None,
     jobs: int | None,
+    executor: str | None,
     as_json: bool,
 ) -> None:
     """Say whether long-term fairness would help: yes, no or unsure, who gains, who loses, the price, the settings.
@@ -112,17 +116,19 @@ def assess(
         for line in account_lines(found.header, found.jobs):
             say(f"{found.path}: {line}")
     say_if_it_compiles((scheduler,))
-    done = assessed(
-        found,
-        folder,
-        period_s=said.period_s if said is not None else 5.0,
-        max_ratio=said.max_ratio if said is not None else MAX_RATIO,
-        accept_preemption=said is not None and "preemption" in said.accept,
-        scheduler=scheduler,
-        missing=[note.note for note in found.notes[:3]],
-        processes=jobs,
-        says=progress_line(as_json),
-    )
+    with dask_workers(executor) as workers:
+        done = assessed(
+            found,
+            folder,
+            period_s=said.period_s if said is not None else 5.0,
+            max_ratio=said.max_ratio if said is not None else MAX_RATIO,
+            accept_preemption=said is not None and "preemption" in said.accept,
+            scheduler=scheduler,
+            missing=[note.note for note in found.notes[:3]],
+            processes=jobs,
+            workers=workers,
+            says=progress_line(as_json),
+        )
     settings = folder / CONFIG if done.verdict.best is not None else None
     if settings is not None and done.verdict.best is not None:
         write_config(settings, config_text(done.verdict.best, said, given, scheduler))

@@ -10,7 +10,8 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
 
@@ -23,6 +24,8 @@ from harness.base.words import fitted, folded
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+
+    from harness.experiments.campaign.dask_cluster import DaskCluster
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -300,6 +303,29 @@ cluster_option = click.option(
     help="Nodes and queues of a foreign TRACE, as YAML (docs/how-to/assess.md).",
 )
 jobs_option = click.option("--jobs", type=click.IntRange(1, 256), help="Runs side by side [one a core].")
+executor_option = click.option(
+    "--executor", metavar="dask://HOST:PORT", help="Simulate the phases on a Dask cluster [on this machine]."
+)
+
+
+@contextmanager
+def dask_workers(executor: str | None) -> Iterator[DaskCluster | None]:
+    """Connect to the Dask cluster of ``--executor`` for the duration of the context; None without the option.
+
+    Raises the errors of `harness.experiments.campaign.dask_cluster.DaskCluster`.
+    """
+    if executor is None:
+        yield None
+        return
+    from harness.experiments.campaign.dask_cluster import DaskCluster
+
+    cluster = DaskCluster(executor)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
 no_report_option = click.option("--no-report", is_flag=True, help="Write no HTML report.")
 scheduler_option = click.option(
     "--scheduler",

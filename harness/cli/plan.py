@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from harness.base.errors import CallError, RegressionFound
-from harness.cli.output import OutputFile, cluster_option, jobs_option, json_option, print_result, say
+from harness.cli.output import (
+    OutputFile,
+    cluster_option,
+    dask_workers,
+    executor_option,
+    jobs_option,
+    json_option,
+    print_result,
+    say,
+)
 
 if TYPE_CHECKING:
     from harness.predict.changes import Case
@@ -60,6 +69,7 @@ if TYPE_CHECKING:
 )
 @cluster_option
 @jobs_option
+@executor_option
 @json_option
 def plan(
     *,
@@ -77,6 +87,7 @@ def plan(
     phases: int | None,
     cluster: Path | None,
     jobs: int | None,
+    executor: str | None,
     as_json: bool,
 ) -> None:
     """Simulate TRACE under two configurations of the scheduler, and say what changes for each queue.
@@ -92,21 +103,23 @@ def plan(
 
     if junit is not None and not rules:
         raise CallError("--junit has no case without --fail-if", where="--junit", hint="give a rule")
-    found = answer(
-        trace,
-        before,
-        after,
-        nodes=nodes,
-        submit=submit,
-        rules=rules,
-        place=place,
-        drop=drop,
-        groups=groups_of(groups),
-        phases=phases,
-        cluster=cluster,
-        processes=jobs,
-        on_finding=say,
-    )
+    with dask_workers(executor) as workers:
+        found = answer(
+            trace,
+            before,
+            after,
+            nodes=nodes,
+            submit=submit,
+            rules=rules,
+            place=place,
+            drop=drop,
+            groups=groups_of(groups),
+            phases=phases,
+            cluster=cluster,
+            processes=jobs,
+            workers=workers,
+            on_finding=say,
+        )
     done, cases, there = found.planned, found.cases, after or before
     red = [case for case in cases if not case.passes]
     if junit is not None:

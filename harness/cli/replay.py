@@ -12,7 +12,9 @@ from harness.cli.output import (
     Number,
     OutputFolder,
     cluster_option,
+    dask_workers,
     echo_sentences,
+    executor_option,
     jobs_option,
     json_option,
     named_values,
@@ -74,6 +76,7 @@ def name_of(trace: Path) -> str:
     help="Phases of heartbeats and control that make the band of each figure; 0: none [20, fewer of long traces].",
 )
 @jobs_option
+@executor_option
 @no_report_option
 @json_option
 def replay(
@@ -89,6 +92,7 @@ def replay(
     against: Path | None,
     phases: int | None,
     jobs: int | None,
+    executor: str | None,
     no_report: bool,
     as_json: bool,
 ) -> None:
@@ -132,10 +136,14 @@ def replay(
         say(f"{found.path}: {what}")
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(found.jobs)} jobs, {len(variants)} run(s) into {folder}", err=True)
-    ended = run_experiment(loaded, variants, folder, processes=jobs, contents=contents)
+    bands = {}
+    # Connected first, so that a wrong address is not found after the runs.
+    with dask_workers(executor) as workers:
+        ended = run_experiment(loaded, variants, folder, processes=jobs, contents=contents)
+        well = all(one.exit_code == 0 for one in ended)
+        if phases != 0 and well:
+            bands = bands_of(found, path, variants, phases=phases, processes=jobs, workers=workers)
     differences = [compare_with(one.path, against) for one in ended] if against is not None else []
-    well = all(one.exit_code == 0 for one in ended)
-    bands = bands_of(found, path, variants, phases=phases, processes=jobs) if phases != 0 and well else {}
     keep(bands, ended)
     moved = migration(ended)
     report = None if no_report else write_report(ended, folder)

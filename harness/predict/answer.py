@@ -15,6 +15,7 @@ from harness.predict.foreign import played_trace
 from harness.predict.plan import Planned, document_of, plan
 from harness.predict.plan_files import check_files
 from harness.predict.plan_sides import sides_of, submission
+from harness.predict.playing import Workers
 from harness.sim.scheduler_file import Place
 from harness.traces.accounting import Shape, account_of
 from harness.traces.recorded import Trace
@@ -49,6 +50,7 @@ def answer(
     phases: int | None = None,
     cluster: Path | None = None,
     processes: int | None = None,
+    workers: Workers | None = None,
     on_finding: Callable[[str], None] = lambda _: None,
 ) -> Answer:
     """Simulate a trace before and after a change of the scheduler's configuration.
@@ -59,6 +61,8 @@ def answer(
         The load, the file in force, and the new file (default: the file in force).
     nodes, submit, rules, place, drop, groups, phases, cluster, processes
         As the command's options.
+    workers
+        Other machines that make all simulations but the first.
     on_finding
         Called with each finding of `yarnfair validate` as a line, the fatal ones last.
 
@@ -95,7 +99,7 @@ def answer(
             sides = sides_of(
                 found, Path(folder), before, there, nodes=nodes, added=added, place=place, drop=drop, groups=groups
             )
-            done = plan(found, sides, phases=phases, processes=processes)
+            done = plan(found, sides, phases=phases, processes=processes, workers=workers)
     known = Shape.of(found.jobs).known
     cases = judged(
         read_rules, done.queues, done.reproduction_error, done.added, known, found.header.asynchronous is True

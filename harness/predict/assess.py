@@ -11,7 +11,7 @@ from typing import Any
 from harness.control.settings import MAX_RATIO
 from harness.experiments.resolve import Variant
 from harness.model.queues import SchedulerName, cluster_parts
-from harness.predict.playing import BUDGET_S, Player
+from harness.predict.playing import BUDGET_S, Player, Workers
 from harness.predict.replay import capacity_limits_of, without_master_limits, write_experiment
 from harness.predict.verdict import LEAST_WAIT_S, Evidence, Played, Verdict, best_of, causes_of, judge, masters_cause
 from harness.traces.accounting import Shape, left_out_sentence, may_change_the_answer
@@ -97,6 +97,7 @@ def assess(
     missing: Sequence[str] = (),
     budget_s: float = BUDGET_S,
     processes: int | None = None,
+    workers: Workers | None = None,
     says: Callable[[str], None] = lambda _: None,
 ) -> Assessed:
     """Return the verdict on a trace; the simulated experiment is written into ``folder``.
@@ -113,7 +114,7 @@ def assess(
     experiment = write_experiment(trace, folder, schedulers=(scheduler,), accept_preemption=accept_preemption)
     present = Variant(scheduler, scheduler, "inside", {}, 0, period_s, scheduler=scheduler)
     options = candidates_of(trace, period_s=period_s, scheduler=scheduler, span_s=span_s)
-    with Player(str(experiment), frozenset(times), max_ratio, processes) as runs:
+    with Player(str(experiment), frozenset(times), max_ratio, processes, workers=workers) as runs:
         runs.first(present)
         says(f"{len(trace.jobs)} applications, one run takes {runs.run_s:.1f} s")
         phases = runs.phases_within(budget_s, 2, besides=len(options) * _CHOOSING)

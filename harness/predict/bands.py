@@ -11,7 +11,7 @@ from typing import Any
 
 from harness.experiments.kind import Ended, without_seed
 from harness.experiments.resolve import Variant, load_experiment
-from harness.predict.playing import BUDGET_S, Player
+from harness.predict.playing import BUDGET_S, Player, Workers
 from harness.predict.verdict import Band, Figure
 from harness.results.comparison import banded, over_seeds
 from harness.results.phases import each, listed, write_phases
@@ -34,20 +34,21 @@ def bands_of(
     *,
     phases: int | None = None,
     processes: int | None = None,
+    workers: Workers | None = None,
 ) -> dict[str, Any]:
     """Return by variant (without seed) the mean completion times of queues and of all over phases, seconds.
 
     Each queue has its ``mean_completion_s`` and ``band`` (smallest, largest); `WHOLE` have ``mean`` and ``band``.
     ``by_phase``: the summary of each run, from which `band_lines` makes a table. ``phases``: None means as many as the
     budget allows, at most `PHASES`. Only applications that ended by themselves in the recording count; if the trace has
-    no such ends, all count.
+    no such ends, all count. ``workers``: other machines that make all runs but the first.
     """
     ended = frozenset(job.job for job in trace.jobs if job.ended_by_itself)
     ended = ended or frozenset(job.job for job in trace.jobs)
     ratio = load_experiment(str(experiment)).spec.actuation.max_ratio
     ordered = sorted(variants, key=lambda one: variant_place(one.policy, one.mode, without_seed(one)))
     seedless = {name: replace(one, name=name) for one in ordered for name in [without_seed(one)]}
-    with Player(str(experiment), ended, ratio, processes) as runs:
+    with Player(str(experiment), ended, ratio, processes, workers=workers) as runs:
         runs.first(next(iter(seedless.values())))
         if phases is None:
             phases = runs.phases_within(BUDGET_S, len(seedless))

@@ -16,7 +16,7 @@ from harness.base.errors import InputError
 from harness.experiments.resolve import Variant
 from harness.predict.changes import ADDED, COUNTS, TIMES, Change, QueueChange
 from harness.predict.plan_sides import SUBMITTED, LoadedSide, Side, SideName, loaded_side
-from harness.predict.playing import BUDGET_S, PhaseRunner, in_phase
+from harness.predict.playing import BUDGET_S, PhaseRunner, Workers, in_phase
 from harness.predict.verdict import LEAST_KNOWN, MOST_ERROR, NOTICEABLE, Band, Replayed, reproduction_error
 from harness.traces.accounting import Shape, account_lines
 from harness.traces.recorded import Header, JobLine, Trace
@@ -112,16 +112,24 @@ def below_due(result: SimResult, leaves: Sequence[str], *, vcores: bool) -> dict
 
 
 def _play(sides: Mapping[str, Side], variant: Variant, seed: int) -> SideRun:
+    return _play_loaded({variant.name: loaded_side(sides[variant.name])}, variant, seed)
+
+
+def _play_loaded(sides: Mapping[str, LoadedSide], variant: Variant, seed: int) -> SideRun:
     from harness.experiments.simulated import setup_of, simulate_variant
 
-    side = loaded_side(sides[variant.name])
+    side = sides[variant.name]
     setup = setup_of(side.experiment, replace(variant, seed=seed), side.jobs)
     return side_run(simulate_variant(in_phase(setup, None)), side)
 
 
 class _Sides(PhaseRunner[SideRun]):
-    def __init__(self, sides: Mapping[SideName, Side], processes: int | None) -> None:
-        super().__init__(partial(_play, {str(name): side for name, side in sides.items()}), processes)
+    def __init__(self, sides: Mapping[SideName, Side], processes: int | None, workers: Workers | None) -> None:
+        def far() -> Callable[[Variant, int], SideRun]:
+            return partial(_play_loaded, {str(name): loaded_side(side) for name, side in sides.items()})
+
+        near = partial(_play, {str(name): side for name, side in sides.items()})
+        super().__init__(near, processes, workers=workers, far=far)
 
     def warm(self, variant: Variant) -> None:
         self._play(variant, 1)
@@ -166,6 +174,7 @@ def plan(
     *,
     phases: int | None = None,
     processes: int | None = None,
+    workers: Workers | None = None,
     budget_s: float = BUDGET_S,
     on_progress: Callable[[str], None] = lambda _: None,
 ) -> Planned:
@@ -181,6 +190,8 @@ def plan(
         Number of phases of heartbeats; by default 20, fewer for long traces.
     processes
         Number of simulations at once; by default one per core.
+    workers
+        Other machines that make all simulations but the first.
     budget_s
         Approximate time limit of all runs together, seconds, if ``phases`` is not given.
     on_progress
@@ -199,7 +210,7 @@ def plan(
     _check_covered(trace.header, sides)
     here, there = (loaded_side(sides[name]) for name in ("before", "after"))
     variants = [_variant("before", here), _variant("after", there)]
-    with _Sides(sides, processes) as runs:
+    with _Sides(sides, processes, workers) as runs:
         runs.first(variants[0])
         count = phases if phases is not None else runs.phases_within(budget_s, 2)
         befores, afters = runs.runs(variants, count, on_progress)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from harness.base.workers import worker_pool
 from harness.control.settings import MAX_RATIO
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from harness.experiments.resolve import LoadedExperiment, Variant
+    from harness.model.jobs import JobSpec
     from harness.sim.setup import SimResult, SimSetup
 
 T = TypeVar("T")
@@ -70,7 +71,7 @@ def _loaded(experiment: str) -> LoadedExperiment:
 
 
 @lru_cache(maxsize=4)
-def _jobs(experiment: str) -> tuple[Any, ...]:
+def _jobs(experiment: str) -> tuple[JobSpec, ...]:
     from harness.experiments.resolve import jobs_of
 
     jobs, _ = jobs_of(_loaded(experiment), 1)
@@ -87,9 +88,23 @@ def simulate_phase(
     asked_s: float | None = 0.0,
 ) -> SimResult:
     """Simulate an experiment file in the phase of a seed (`in_phase`); ``max_ratio``: bound of external weights."""
+    loaded, jobs = _loaded(experiment), _jobs(experiment)
+    return _simulated(loaded, jobs, variant, seed, max_ratio=max_ratio, sample_s=sample_s, asked_s=asked_s)
+
+
+def _simulated(
+    experiment: LoadedExperiment,
+    jobs: Sequence[JobSpec],
+    variant: Variant,
+    seed: int,
+    *,
+    max_ratio: float | None,
+    sample_s: float | None = None,
+    asked_s: float | None = 0.0,
+) -> SimResult:
     from harness.experiments.simulated import setup_of, simulate_variant
 
-    setup = in_phase(setup_of(_loaded(experiment), replace(variant, seed=seed), _jobs(experiment)), max_ratio, asked_s)
+    setup = in_phase(setup_of(experiment, replace(variant, seed=seed), jobs), max_ratio, asked_s)
     return simulate_variant(replace(setup, sample_s=sample_s or setup.sample_s))
 
 
@@ -187,15 +202,59 @@ def _play(experiment: str, ended: frozenset[str], max_ratio: float | None, varia
     return outcome_of(result, _loaded(experiment), variant, ended)
 
 
-class PhaseRunner(Generic[T]):
-    """Runs variants in many phases, in several processes if that is faster.
+def _play_far(
+    experiment: LoadedExperiment,
+    jobs: Sequence[JobSpec],
+    ended: frozenset[str],
+    max_ratio: float | None,
+    variant: Variant,
+    seed: int,
+) -> Outcome:
+    """Like `_play`, where the experiment's files are not at hand."""
+    result = _simulated(experiment, jobs, variant, seed, max_ratio=max_ratio)
+    return outcome_of(result, experiment, variant, ended)
 
-    How long a run takes is measured once (`first`, ``run_s``). ``play`` runs one variant in the phase that a seed
-    stands for; it is sent to other processes, so it must be picklable.
+
+class Workers(Protocol):
+    """Other machines that call functions."""
+
+    #: Number of calls at once.
+    threads: int
+
+    def map(self, function: Callable[..., T], *columns: Sequence[object]) -> Iterator[T]:
+        """Call a function, sent by pickle, with the elements of each column; yield the results in order."""
+
+
+class PhaseRunner(Generic[T]):
+    """Runs variants in many phases, in several processes if that is faster, or on other machines.
+
+    How long a run takes is measured once (`first`, ``run_s``).
+
+    Parameters
+    ----------
+    play
+        Runs one variant in the phase that a seed stands for; it is sent to other processes, so it must be picklable.
+    processes
+        Number of processes on this machine (None: one a core).
+    workers
+        Other machines, which make all runs but the first. They get ``far()`` instead of ``play``: the same with all
+        that it would read from files bound to it.
+    far
+        See ``workers``.
     """
 
-    def __init__(self, play: Callable[[Variant, int], T], processes: int | None = None) -> None:
+    def __init__(
+        self,
+        play: Callable[[Variant, int], T],
+        processes: int | None = None,
+        *,
+        workers: Workers | None = None,
+        far: Callable[[], Callable[[Variant, int], T]] | None = None,
+    ) -> None:
         self.processes = processes if processes is not None else os.cpu_count() or 1
+        if workers is not None:
+            self.processes = workers.threads
+        self._workers, self._far = workers, far
         self.run_s = 0.0
         self._play = play
         self._pool: ProcessPoolExecutor | None = None
@@ -231,11 +290,14 @@ class PhaseRunner(Generic[T]):
         wanted = [(one, seed) for one in variants for seed in range(1, phases + 1)]
         open_ = [(one, seed) for one, seed in wanted if (one.name, seed) not in self._known]
         run: Callable[..., Iterable[T]] = map
-        if self.run_s * len(open_) > 6.0 and self.processes > 1:
+        play = self._play
+        if self._workers is not None and self._far is not None:
+            run, play = self._workers.map, self._far()
+        elif self.run_s * len(open_) > 6.0 and self.processes > 1:
             if self._pool is None:
                 self._pool = self._open.enter_context(worker_pool(self.processes))
             run = self._pool.map
-        outcomes = run(self._play, [one for one, _ in open_], [seed for _, seed in open_])
+        outcomes = run(play, [one for one, _ in open_], [seed for _, seed in open_])
         for (one, seed), outcome in zip(open_, outcomes, strict=True):
             self._known[one.name, seed] = outcome
             on_progress(f"{one.name}, phase {seed} of {phases}")
@@ -246,9 +308,18 @@ class Player(PhaseRunner[Outcome]):
     """Simulates candidates of one experiment file."""
 
     def __init__(
-        self, experiment: str, ended: frozenset[str], max_ratio: float | None, processes: int | None = None
+        self,
+        experiment: str,
+        ended: frozenset[str],
+        max_ratio: float | None,
+        processes: int | None = None,
+        *,
+        workers: Workers | None = None,
     ) -> None:
-        super().__init__(partial(_play, experiment, ended, max_ratio), processes)
+        def far() -> Callable[[Variant, int], Outcome]:
+            return partial(_play_far, _loaded(experiment), _jobs(experiment), ended, max_ratio)
+
+        super().__init__(partial(_play, experiment, ended, max_ratio), processes, workers=workers, far=far)
         self.experiment = experiment
 
     def warm(self, variant: Variant) -> None:

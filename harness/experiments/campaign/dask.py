@@ -11,11 +11,13 @@ import threading
 import uuid
 import zipfile
 from collections import deque
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from harness.base.errors import CallError, YarnfairError
+from harness.base.errors import CallError
+from harness.experiments.campaign.dask_cluster import DaskCluster, check_worker, code_identity
 from harness.experiments.campaign.executors import ExecutorEvent, run_cell, told_afar
 from harness.experiments.campaign.spec import Cell
 from harness.experiments.kind import Loaded
@@ -32,10 +34,11 @@ def _experiment(pickled: bytes) -> Loaded:
     return found
 
 
-def _far_cell(pickled: bytes, cell: Cell, topic: str) -> tuple[ExecutorEvent, bytes]:
+def _far_cell(pickled: bytes, cell: Cell, topic: str, expected: Mapping[str, str]) -> tuple[ExecutorEvent, bytes]:
     """Run a cell on a worker without shared files; return its files as an archive."""
     import distributed
 
+    check_worker(expected)
     worker: Any = distributed.get_worker
     worker().log_event(topic, cell.id)
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
@@ -51,29 +54,17 @@ def _far_cell(pickled: bytes, cell: Cell, topic: str) -> tuple[ExecutorEvent, by
 class Dask:
     """Execute cells on a Dask cluster (``dask://host:port``).
 
-    Workers need the same version of yarnfair. The user's files that an experiment reads (traces) must have the same
-    path on the workers.
+    Workers need the same code (harness.experiments.campaign.dask_cluster). The user's files that an experiment reads
+    (traces) must have the same path on the workers.
     """
 
     queues = True
 
     def __init__(self, address: str) -> None:
-        """Connect. Raises CallError if Dask is not installed, YarnfairError if the cluster does not answer."""
-        try:
-            import distributed
-        except ImportError:
-            raise CallError(
-                "Dask is not installed", where="--executor", hint="pip install '/path/to/checkout[dask]'"
-            ) from None
-        try:
-            client: Any = distributed.Client
-            self._client = client(address.replace("dask://", "tcp://", 1), timeout=30, set_as_default=False)
-            workers = self._client.scheduler_info(n_workers=-1)["workers"]
-        except Exception as error:
-            raise YarnfairError(
-                f"no Dask scheduler answers ({type(error).__name__})", where=address, hint="check host and port"
-            ) from None
-        self.room = _AT_A_THREAD * (sum(int(one["nthreads"]) for one in workers.values()) or 1)
+        """Connect. Raises the errors of `DaskCluster`."""
+        self._cluster = DaskCluster(address)
+        self._client = self._cluster.client
+        self.room = _AT_A_THREAD * self._cluster.threads
         #: The experiment of the last cell, and the form of it that is sent to workers.
         self._experiment: tuple[Loaded | None, bytes] = (None, b"")
         self._futures: dict[str, Any] = {}
@@ -94,7 +85,9 @@ class Dask:
         # pure=False: a cell that is tried again is computed again.
         if self._experiment[0] is not experiment:
             self._experiment = (experiment, pickle.dumps(experiment))
-        future = self._client.submit(_far_cell, self._experiment[1], cell, self._topic, pure=False, retries=0)
+        future = self._client.submit(
+            _far_cell, self._experiment[1], cell, self._topic, dict(code_identity()), pure=False, retries=0
+        )
         future.add_done_callback(lambda _: self._news.set())
         self._futures[cell.id] = future
 
@@ -109,6 +102,9 @@ class Dask:
         future, folder = self._futures.pop(id_), self._folders.pop(id_)
         try:
             told, archive = future.result(timeout=60)
+        except CallError as error:
+            # Another worker may have the right code.
+            return ExecutorEvent(id_, "died", why=error.line(), passing=True)
         except Exception as error:
             return ExecutorEvent(id_, "died", why=f"the Dask worker gave up ({type(error).__name__})", passing=True)
         _unpack(archive, folder)
@@ -126,7 +122,7 @@ class Dask:
         """Cancel all cells and disconnect."""
         for id_ in list(self._futures):
             self.kill(id_)
-        self._client.close(timeout=10)
+        self._cluster.close()
 
 
 def _unpack(archive: bytes, folder: Path) -> None:

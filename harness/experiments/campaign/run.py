@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from harness.base.errors import CallError, InputError, YarnfairError
+from harness.base.errors import InputError, YarnfairError
 from harness.base.files import read_json, write_json
 from harness.experiments.campaign.clusters import Place
 from harness.experiments.campaign.dask import Dask
@@ -93,9 +93,7 @@ def executor_of(name: str | None, jobs: int | None) -> Executor:
     """
     if name is None or name == "processes":
         return Processes(processes_of(jobs))
-    if name.startswith("dask://") and len(name) > len("dask://"):
-        return Dask(name)
-    raise CallError(f"no executor {name[:60]!r}", where="--executor", hint="write dask://HOST:PORT, or leave it out")
+    return Dask(name)
 
 
 # --- plan -------------------------------------------------------------------------------------------------------------

@@ -1,0 +1,198 @@
+"""A connection to a Dask cluster, whose workers must have the same code as this machine."""
+
+from __future__ import annotations
+
+import pickle
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import CancelledError
+from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any, TypeVar
+
+import harness
+from harness.base.errors import CallError, YarnfairError
+from harness.experiments.campaign.code import package_hash
+
+T = TypeVar("T")
+#: Packages whose version changes what a simulation computes.
+_COMPUTING = ("numba", "numpy")
+#: How often calls are submitted again whose input was lost with the last worker that had it.
+_TRIES = 3
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "none"
+
+
+@cache
+def code_identity() -> Mapping[str, str]:
+    """Return what must be equal on two machines for a simulation to have the same result on both."""
+    return {
+        "yarnfair": harness.__version__,
+        "the hash of yarnfair's code": package_hash()[:16],
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        **{package: _version(package) for package in _COMPUTING},
+    }
+
+
+def difference(here: Mapping[str, str], there: Mapping[str, str]) -> str:
+    """Describe the first difference of two machines' code; '' if there is none."""
+    for what, ours in here.items():
+        if there.get(what) != ours:
+            return f"{what} is {there.get(what, 'unknown')} there and {ours} here"
+    return ""
+
+
+def check_worker(expected: Mapping[str, str]) -> None:
+    """Check on a worker that it has the code of the machine that sent the work.
+
+    Workers that join later are not seen when the connection is made. Raises CallError with the worker's name.
+    """
+    if other := difference(expected, code_identity()):
+        import distributed
+
+        worker: Any = distributed.get_worker
+        raise other_code(str(worker().name), other)
+
+
+def other_code(worker: str, other: str) -> CallError:
+    """Return the error for a worker with other code."""
+    return CallError(
+        f"the Dask worker {worker} has other code: {other}",
+        where="--executor",
+        hint="start it with the same version of yarnfair and its packages",
+    )
+
+
+def _asking() -> Callable[[], Mapping[str, str]]:
+    """Return a function that asks a worker for its code.
+
+    It is sent whole, because it is defined within another function: a worker may lack this module, which is an answer.
+    """
+
+    def ask() -> Mapping[str, str]:
+        from harness.experiments.campaign.dask_cluster import code_identity
+
+        return code_identity()
+
+    return ask
+
+
+@lru_cache(maxsize=4)
+def _unpickled(pickled: bytes) -> Callable[..., Any]:
+    """Unpickle a function; a worker's later calls of it share the result."""
+    function: Callable[..., Any] = pickle.loads(pickled)
+    return function
+
+
+def _call(pickled: bytes, expected: Mapping[str, str], arguments: Sequence[object]) -> object:
+    check_worker(expected)
+    return _unpickled(pickled)(*arguments)
+
+
+def _killed() -> type[Exception]:
+    import distributed
+
+    found: type[Exception] = distributed.KilledWorker
+    return found
+
+
+class DaskCluster:
+    """A connection to the Dask cluster at ``dask://host:port``.
+
+    Parameters
+    ----------
+    address
+        The scheduler's address.
+
+    Attributes
+    ----------
+    client
+        Dask's client.
+    threads
+        Number of the present workers' threads; at least 1.
+
+    Raises
+    ------
+    CallError
+        Not a Dask address, Dask is not installed, or a worker has other code.
+    YarnfairError
+        The scheduler does not answer.
+    """
+
+    def __init__(self, address: str) -> None:
+        """Connect, and compare the code of all workers."""
+        if not address.startswith("dask://") or address == "dask://":
+            raise CallError(
+                f"no executor {address[:60]!r}", where="--executor", hint="write dask://HOST:PORT, or leave it out"
+            )
+        try:
+            import distributed
+        except ImportError:
+            raise CallError(
+                "Dask is not installed", where="--executor", hint="pip install '/path/to/checkout[dask]'"
+            ) from None
+        try:
+            client: Any = distributed.Client
+            self.client: Any = client(address.replace("dask://", "tcp://", 1), timeout=30, set_as_default=False)
+            workers = self.client.scheduler_info(n_workers=-1)["workers"]
+            found = self.client.run(_asking(), on_error="return")
+        except Exception as error:
+            raise YarnfairError(
+                f"no Dask scheduler answers ({type(error).__name__})", where=address, hint="check host and port"
+            ) from None
+        self.threads = sum(int(one["nthreads"]) for one in workers.values()) or 1
+        for at, there in found.items():
+            name = str(workers.get(at, {}).get("name", at))
+            if not isinstance(there, Mapping):
+                self.close()
+                raise other_code(name, f"yarnfair cannot be asked there ({type(there).__name__}: {there})")
+            if other := difference(code_identity(), there):
+                self.close()
+                raise other_code(name, other)
+
+    def map(self, function: Callable[..., T], *columns: Sequence[object]) -> Iterator[T]:
+        """Call a function on the workers with the elements of each column; yield the results in order.
+
+        The function, with all that is bound to it, is sent once to each worker. The same code gives the same result as
+        here. Raises what the function raises, CallError for a worker with other code, and YarnfairError if workers die
+        again and again.
+        """
+        calls = list(zip(*columns, strict=True))
+        pickled = pickle.dumps(function)
+        futures: list[Any] = self._submitted(pickled, calls)
+        try:
+            for number in range(len(calls)):
+                for left in reversed(range(_TRIES)):
+                    try:
+                        yield futures[number].result()
+                        break
+                    except CancelledError:
+                        # The last worker that had the function is gone.
+                        if not left:
+                            raise
+                        futures[number:] = self._submitted(pickled, calls[number:])
+        except (CancelledError, TimeoutError, _killed()) as error:
+            raise YarnfairError(
+                f"no Dask worker finished its work ({type(error).__name__})",
+                where="--executor",
+                hint="look at their logs; is there enough memory?",
+            ) from None
+        finally:
+            for future in futures:
+                future.cancel()
+
+    def _submitted(self, pickled: bytes, calls: Sequence[Sequence[object]]) -> list[Any]:
+        shipped = self.client.scatter(pickled, broadcast=True, hash=False)
+        return [
+            self.client.submit(_call, shipped, dict(code_identity()), arguments, pure=False, retries=0)
+            for arguments in calls
+        ]
+
+    def close(self) -> None:
+        """Disconnect."""
+        self.client.close(timeout=10)
