@@ -24,6 +24,8 @@ TASKS_HALF = 200.0
 LATE_MS = 60_000
 #: Hadoop's JMX page is up to 10 s old (period of its metrics system), so ends within this time may be missing on it.
 COUNTS_OLD_MS = 12_000
+#: No ResourceManager gives or takes back more containers than this in a second. Counts that rose faster are wrong.
+MOST_CONTAINERS_PER_S = 10_000
 
 
 @dataclass(slots=True)
@@ -91,6 +93,7 @@ class Lengths:
 class _Seen:
     containers: int = 0
     counts: Containers | None = None
+    counted_s: float = 0.0  # time of these counts
     backlog_since_s: float | None = None
     last_start_s: float | None = None
     lengths: Lengths = field(default_factory=Lengths)
@@ -259,15 +262,21 @@ def _watch(
     # A queue with more containers than before got some of them, even if the counts, which may be old, do not show it.
     given = queue.containers_allocated - seen.containers
     if counts is not None:
-        if before is not None and counts[0] >= before[0] and counts[1] >= before[1]:
+        if before is not None and _follows(before, counts, now_s - seen.counted_s):
             given = max(given, counts[0] - before[0])
             seen.new_ended = seen.lengths.end(counts[1] - before[1], ended_apps)
         else:
             seen.lengths.forget_held()
             seen.lengths.owed = ended_lately
-        seen.counts = counts
+        seen.counts, seen.counted_s = counts, now_s
     elif before is not None:
         seen.lengths.owed += ended_apps or 0
     if given > 0:
         seen.last_start_s = now_s
     seen.containers = queue.containers_allocated
+
+
+def _follows(before: Containers, counts: Containers, seconds: float) -> bool:
+    """Return whether counts can be those of the same ResourceManager after this many seconds."""
+    most = MOST_CONTAINERS_PER_S * (seconds + COUNTS_OLD_MS / 1000.0)
+    return all(0 <= now - then <= most for now, then in zip(counts, before, strict=True))

@@ -91,7 +91,8 @@ class KilledWork:
         """Return the fraction of the cluster whose containers may be killed within the rest of the budget.
 
         The work lost with a container is estimated as its memory times the mean task length of its queue, or times an
-        hour if that length is unknown. The real loss is larger for containers that have run longer than a task, such as
+        hour if that length is unknown. Shorter lengths than a control period count as one, because the samples of a
+        period do not show them. The real loss is larger for containers that have run longer than a task, such as
         ApplicationMasters.
         """
         left = self.budget_mb_s - self.lost_mb_s(snapshot.time_s)
@@ -101,7 +102,8 @@ class KilledWork:
             return 0.0
         held = sum(leaf.allocated.memory_mb for leaf in snapshot.leaves())
         work = sum(
-            leaf.allocated.memory_mb * (WINDOW_S if leaf.mean_task_s is None else leaf.mean_task_s)
+            leaf.allocated.memory_mb
+            * (WINDOW_S if leaf.mean_task_s is None else max(leaf.mean_task_s, snapshot.period_s))
             for leaf in snapshot.leaves()
         )
         if held <= 0 or work <= 0:

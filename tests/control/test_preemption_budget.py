@@ -108,6 +108,13 @@ def test_the_rest_of_the_budget_is_a_part_of_the_cluster() -> None:
     assert KilledWork(1e15).spare(snapshot) == 1.0
 
 
+@pytest.mark.parametrize("task_s", [0.0, 4e-8])
+def test_a_mean_below_a_period_does_not_let_go_of_the_whole_cluster(task_s: float) -> None:
+    """Looks do not show how long such tasks hold their containers; a kill would have cost nothing."""
+    short = cluster(("a", 1.0, 50, True), ("b", 1.0, 50, True), task_s=task_s)
+    assert KilledWork(50 * 1024.0).spare(replace(short, period_s=5.0)) == pytest.approx(0.1)
+
+
 def test_shares_move_below_what_is_in_use_as_far_as_the_budget_allows() -> None:
     snapshot = cluster(("a", 1.0, 50, True), ("b", 1.0, 30, True), ("c", 1.0, 20, True))
     plan = {"root.a": 1.0, "root.b": 1e-3, "root.c": 1.0}
