@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +21,7 @@ import click
 from harness.cli.output import echo_wrapped, json_option, print_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from harness.control.actuator import Prepared
     from harness.control.changes import Change
@@ -80,31 +80,31 @@ def enforce(
         raise click.UsageError("--resume goes with --config alone: it only tells the controller to go on")
     if as_json and not (once or dry_run):
         raise click.UsageError("--json goes with --once or --dry-run; for the service use --log-format json")
-    if not (once or dry_run or release or resume):
-        # A stop while modules are loaded waits until it is served: an earlier run may have left its weights in force.
-        _Signals.block()
-    _load_numpy()
-    from harness.control.config import read_config
-    from harness.control.telemetry import Log
+    serves = not (once or dry_run or release or resume)
+    # A stop while modules are loaded waits until it is served: an earlier run may have left its weights in force.
+    with _Signals.pending() if serves else nullcontext():
+        _load_numpy()
+        from harness.control.config import read_config
+        from harness.control.telemetry import Log
 
-    config, trusted = read_config(Path(config_file)), trust_clock or ""
-    log = Log(sys.stderr, "json" if log_format == "json" else "text")
-    if log.in_json:
-        from harness.base.debug import lines_in_json
+        config, trusted = read_config(Path(config_file)), trust_clock or ""
+        log = Log(sys.stderr, "json" if log_format == "json" else "text")
+        if log.in_json:
+            from harness.base.debug import lines_in_json
 
-        lines_in_json()
-    if resume:
-        return _resume(config)
-    if release:
-        return _release_trial(config, rms, as_json) if dry_run else _release(config, rms, log)
-    if dry_run:
-        return _trial(config, rms, as_json, trusted)
-    if once:
-        return _once(config, rms, log, as_json, trusted)
-    metrics = config.metrics
-    address = metrics_address or (metrics.address if metrics else "127.0.0.1")
-    port = metrics_port if metrics_port is not None else (metrics.port if metrics else None)
-    return _serve(config, Path(config_file), rms, log, address, port, trusted)
+            lines_in_json()
+        if resume:
+            return _resume(config)
+        if release:
+            return _release_trial(config, rms, as_json) if dry_run else _release(config, rms, log)
+        if dry_run:
+            return _trial(config, rms, as_json, trusted)
+        if once:
+            return _once(config, rms, log, as_json, trusted)
+        metrics = config.metrics
+        address = metrics_address or (metrics.address if metrics else "127.0.0.1")
+        port = metrics_port if metrics_port is not None else (metrics.port if metrics else None)
+        return _serve(config, Path(config_file), rms, log, address, port, trusted)
 
 
 def _controller(
@@ -536,12 +536,19 @@ class _Signals:
         self.first: int | None = None
         #: ``reload``: the configuration is to be read again. ``pause``: ticks pause, for a reload or for the end.
         self.reload, self.pause = threading.Event(), threading.Event()
-        self.block()
+        # Threads inherit the mask, so only the thread that waits for signals receives them.
+        signal.pthread_sigmask(signal.SIG_BLOCK, self.WANTED)
 
     @classmethod
-    def block(cls) -> None:
-        """Keep these signals pending. Threads inherit that, so only the one that waits for signals receives them."""
-        signal.pthread_sigmask(signal.SIG_BLOCK, cls.WANTED)
+    @contextmanager
+    def pending(cls) -> Iterator[None]:
+        """Let these signals wait from now on, unless the context ends by an error: what is refused takes no signals."""
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, cls.WANTED)
+        try:
+            yield
+        except Exception:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            raise
 
     def wait_for(self, stop: threading.Event) -> None:
         while (found := signal.sigwait(self.WANTED)) == self.RELOAD:
