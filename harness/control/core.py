@@ -39,7 +39,7 @@ from harness.ledger import Ledger, Usage
 from harness.ledger.ledger import LedgerState
 from harness.model.plan import WEIGHT_MAX, WEIGHT_MIN, Attributes, LedgerSettings
 from harness.model.preemption import PreemptionRule
-from harness.model.resources import ZERO
+from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Figures, Snapshot
 from harness.policies.base import CountedLedger, Policy
 from harness.policies.capabilities import FigurePolicy
@@ -379,7 +379,7 @@ class ControlCore:
                 ledger.shift(self._shift_s)
                 # A ledger whose time lies in the future would refuse every observation until that time.
                 ledger.shift(min(snapshot.time_s - ledger.time_s, 0.0))
-                self._consumed = consumed
+                self._consumed, self._capacity = consumed, Resource(*state["capacity"])
             except (KeyError, TypeError, ValueError) as error:
                 text = f"what was counted so far does not fit this policy, counting begins anew ({error})"
                 alarms = [RaiseAlarm("ledger", text)]
@@ -407,14 +407,20 @@ class ControlCore:
             return str(error)
         if snapshot.time_s < ledger.time_s:
             return f"the clock went back from {ledger.time_s:.3f} s to {snapshot.time_s:.3f} s"
+        capacity, before = snapshot.capacity, self._capacity
+        if event.counted_capacity is not None and ledger.settings.resource == "dominant":
+            capacity = event.counted_capacity
+        if before is not None and (before.memory_mb < 1 <= capacity.memory_mb or before.vcores < 1 <= capacity.vcores):
+            # What was used until now was used on nodes that the last observation did not show.
+            ledger.set_capacity(capacity)
         try:
             due = self._due(snapshot, ledger) if ledger.settings.count_due else None
             ledger.observe_columns(snapshot.time_s, self._used(consumed, ledger.leaves), event.active, due)
         except ValueError as error:
             return str(error)
-        if snapshot.capacity is not self._capacity:
-            ledger.set_capacity(snapshot.capacity)
-            self._capacity = snapshot.capacity
+        if capacity is not self._capacity:
+            ledger.set_capacity(capacity)
+            self._capacity = capacity
         if event.assumed is not None:
             ledger.assume(event.assumed)
         shape, settings = getattr(snapshot.queues, "shape", None), ledger.settings

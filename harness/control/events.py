@@ -14,6 +14,7 @@ from typing import Literal
 
 from harness.ledger import Usage
 from harness.model.plan import Attributes
+from harness.model.resources import Resource
 from harness.model.snapshot import Snapshot
 
 AlarmKind = Literal["observation", "clock", "cluster", "policy", "actuation", "not-in-force", "late", "ledger"]
@@ -38,7 +39,8 @@ class Observed:
     its fraction of the parent's capacity, for queues that together with their siblings are guaranteed less than all of
     it (`harness.yarn.queue_answers`). ``preempted``: application -> work of it that preemption has killed, MiB·s;
     applications without losses may be missing. ``preempted_from_s``: since when these losses are counted (the start of
-    the ResourceManager).
+    the ResourceManager). ``counted_capacity``: the capacity of which usage from now on is counted as a part (None: the
+    snapshot's).
     """
 
     snapshot: Snapshot
@@ -48,6 +50,7 @@ class Observed:
     guaranteed: Mapping[str, float] = field(default_factory=dict)
     preempted: Mapping[str, float] = field(default_factory=dict)
     preempted_from_s: float = -math.inf
+    counted_capacity: Resource | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from harness.control.events import Observed
 from harness.control.identity import ACCEPT_OTHER, ClusterFacts, another_cluster, why_another
 from harness.control.interfaces import Entitlements, ObserverContext
 from harness.control.settings import ControlSettings
-from harness.ledger.accounts import AppObservation, RmAccounts
+from harness.ledger.accounts import RECOVERY_S, AppObservation, RmAccounts
 from harness.ledger.store import LedgerStore
 from harness.model.resources import ZERO, Resource
 from harness.model.snapshot import Snapshot
@@ -90,6 +90,9 @@ class RmPoller:
         self._counts_again_s = -math.inf
         #: The largest capacity or usage that the cluster has shown.
         self._largest = capacity
+        #: The capacity at the last poll; while an RM's nodes come back after a restart, at least that of before.
+        self._settled = capacity
+        self._recovered_s = -math.inf
         #: Time until the last poll's request for the queues was answered or failed, seconds.
         self.answer_s = 0.0
         #: Whether the last poll rejected an empty list of applications.
@@ -134,6 +137,7 @@ class RmPoller:
         self.clock_s, self.facts = info.clock_s, facts
         self._largest = self._largest.at_least(status.capacity).at_least(status.queues["root"].used)
         self._recognise(identity)
+        self._settle_capacity(now_s, status.capacity)
         if asking:
             # After an RM restart, the next poll must list the applications again, because containers are recovered
             # gradually. Besides, the duration of the first list is not typical.
@@ -239,6 +243,16 @@ class RmPoller:
             self._doubted = True
             raise BadAnswer(f"the list of applications is empty, a moment ago it had {known}", where=where)
 
+    def _settle_capacity(self, now_s: float, capacity: Resource) -> None:
+        """Determine the capacity of which usage is counted as a part.
+
+        After a restart of the RM, nodes come back one after another, with what their containers have used meanwhile.
+        That was a part of the whole cluster, not of the nodes that are back already.
+        """
+        if self.news:
+            self._recovered_s = now_s + RECOVERY_S
+        self._settled = self._settled.at_least(capacity) if now_s < self._recovered_s else capacity
+
     def _observed(self, snapshot: Snapshot, guaranteed: Mapping[str, float]) -> Observed:
         leaves = {queue.name for queue in snapshot.leaves()}
         consumed = {queue: used for queue, used in self.accounts.consumed().items() if queue in leaves}
@@ -247,7 +261,15 @@ class RmPoller:
             app.id: float(app.preempted_memory_seconds) for app in self._last_apps if app.preempted_memory_seconds > 0
         }
         from_s = -math.inf if self.identity is None else self.identity[2] / 1000.0
-        return Observed(snapshot, consumed, active, guaranteed=guaranteed, preempted=preempted, preempted_from_s=from_s)
+        return Observed(
+            snapshot,
+            consumed,
+            active,
+            guaranteed=guaranteed,
+            preempted=preempted,
+            preempted_from_s=from_s,
+            counted_capacity=self._settled,
+        )
 
     def _apps(self, full: bool) -> AppList:
         if full or not self._latest_end_ms:
