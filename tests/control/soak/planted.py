@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.control.soak.installed import HANGS_S
-from tests.control.soak.regime import EIGHTH, FIFTH, FOURTH, SECOND, SEVENTH, SIXTH
+from tests.control.soak.regime import EIGHTH, FIFTH, FOURTH, SECOND, SEVENTH, SIXTH, TENTH
 from tests.planting import ROOT, Planted, read
 
 HERE = Path(__file__).resolve().parent
@@ -38,9 +38,9 @@ BEGIN, END = "<!-- planted: begin -->\n", "<!-- planted: end -->\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Bug(Planted):
-    """``reverses``: the commit that mended it, if this repository had it. ``second``, ``fourth`` to ``eighth``: seeds
-    of that regime find it (tests.control.soak.regime). ``begin``: the search begins with this seed, which found it in
-    this repository. ``also``: more texts to replace, each with its ``file``, ``old`` and ``new``.
+    """``reverses``: the commit that mended it, if this repository had it. ``second``, ``fourth`` to ``eighth``,
+    ``tenth``: seeds of that regime find it (tests.control.soak.regime). ``begin``: the search begins with this seed,
+    which found it in this repository. ``also``: more texts to replace, each with its ``file``, ``old`` and ``new``.
     """
 
     what: str
@@ -51,6 +51,7 @@ class Bug(Planted):
     sixth: bool = False
     seventh: bool = False
     eighth: bool = False
+    tenth: bool = False
     begin: int | None = None
     also: tuple[Mapping[str, str], ...] = ()
 
@@ -87,7 +88,7 @@ def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
         # Who only waits is ended by the soak itself (`installed.watched`).
         most_s = budget_s + 2 * HANGS_S
         of = {EIGHTH: bug.eighth, SEVENTH: bug.seventh, SIXTH: bug.sixth, FIFTH: bug.fifth}
-        of |= {FOURTH: bug.fourth, SECOND: bug.second}
+        of |= {FOURTH: bug.fourth, SECOND: bug.second, TENTH: bug.tenth}
         begin = next((seed for seed, drawn in of.items() if drawn), bug.begin or 0)
         seeds = f"{begin}:{begin + SECOND}"
         command = [sys.executable, "-m", "tests.control.soak", "--seeds", seeds, "--first", "--json"]
