@@ -565,6 +565,9 @@ class Checks:
         unit = UNITS.get(self.world.plan.capacity, 0.0)
         levels: dict[str, list[tuple[float, float]]] = {}
         for path, weight in weights.items():
+            if path not in theirs and self.world.broken:
+                # It came with a file that an unreadable one has replaced: its entitlement is not known.
+                continue
             own = max(theirs.get(path, 1.0), 1e-9)
             levels.setdefault(path.rpartition(".")[0], []).append(((weight - unit) / own, (weight + unit) / own))
         for parent, parts in levels.items():
