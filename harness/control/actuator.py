@@ -71,9 +71,12 @@ class BaseActuator(Ownership):
         """Return an actuator of the same configuration, restored from a ledger's documents (see `restored`)."""
         return type(self).restored(self.store, document)
 
-    @abstractmethod
     def opened_on(self, place: ConfigStore, document: Callable[[str], object]) -> Self:
-        """Return an actuator of another file, restored from a ledger's documents (see `restored`)."""
+        """Return an actuator of another file, restored from a ledger's documents (see `restored`).
+
+        Only for a configuration that is a file (`beside`).
+        """
+        return type(self).restored(place, document)
 
     def restore_written(self, still: Callable[[], None] = always) -> RestoredValues | None:
         """Return None: such a configuration is restored as a whole, or not at all."""

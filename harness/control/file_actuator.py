@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from harness.control.actuator import BaseActuator, Prepared
 from harness.control.gate import lines_of, refused, unlike
@@ -172,10 +172,6 @@ class FileActuator(BaseActuator):
 
     def _texts(self, path: str) -> dict[str, str | None]:
         return self.texts.setdefault(path, {})
-
-    def opened_on(self, place: ConfigStore, document: Callable[[str], object]) -> Self:
-        """Like `BaseActuator.opened_on`."""
-        return type(self).restored(place, document)
 
     def _stands(self) -> dict[str, Values]:
         return _present_values(parse_allocations(self.store.read(), source=self.store.name))

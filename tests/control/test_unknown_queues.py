@@ -24,6 +24,7 @@ class NoSignals:
 
     WANTED: frozenset[int] = frozenset()
     first = None
+    pending = contextlib.nullcontext
 
     def wait_for(self, _stop: object) -> None:
         pass
