@@ -84,6 +84,14 @@ def marked(mark: str) -> dict[int, str]:
     return found
 
 
+def doing(process: int) -> str:
+    """What a process that should have ended is doing: its state, and where in the kernel it waits."""
+    with contextlib.suppress(OSError):
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        return f"{state} {Path(f'/proc/{process}/wchan').read_text()}"
+    return "gone"
+
+
 def left_behind(
     command: str, ending: str, moment_s: float, inputs: Path, folder: Path, *, wait_for_workers: bool = False
 ) -> dict[int, str]:
@@ -126,7 +134,8 @@ def left_behind(
                 break
             time.sleep(STEP_S)
             process.poll()
-        return left
+        said = (folder / "log").read_text(errors="replace")[-200:]
+        return {one: f"{doing(one)}: {words}; it said {said!r}" for one, words in left.items()}
     finally:
         for one in marked(mark):
             with contextlib.suppress(ProcessLookupError):
