@@ -78,6 +78,21 @@ class BaseActuator(Ownership):
         """
         return type(self).restored(place, document)
 
+    @abstractmethod
+    def original(self) -> Prepared:
+        """Return the configuration with the administrator's values in place of the managed ones."""
+
+    def restore_other(self, place: ConfigStore, document: Callable[[str], object]) -> bool:
+        """Restore the administrator's values in another file that this ledger's controller wrote."""
+        if not any(self.managed.values()):
+            return False
+        earlier = self.opened_on(place, document)
+        earlier.read()
+        original = earlier.original()
+        if original.changed:
+            place.write(original.after, before=original.before)
+        return True
+
     def restore_written(self, still: Callable[[], None] = always) -> RestoredValues | None:
         """Return None: such a configuration is restored as a whole, or not at all."""
         return None

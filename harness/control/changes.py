@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from harness.model.queues import upwards
 from harness.model.snapshot import QueueView
 from harness.policies.base import Policy
 
@@ -79,7 +80,7 @@ def summed(of_leaves: Mapping[str, float]) -> dict[str, float]:
     """Return the leaves' figures together with their sums for all queues above them."""
     found: dict[str, float] = {}
     for leaf, figure in of_leaves.items():
-        for path in _upwards(leaf):
+        for path in upwards(leaf):
             found[path] = found.get(path, 0.0) + figure
     return found
 
@@ -114,14 +115,7 @@ def debt_words(debt: float, whole: float, unit: str) -> str:
 
 def is_below(queue: str, above: Collection[str]) -> bool:
     """Return whether a queue is below one of the queues ``above``."""
-    return any(at in above for at in _upwards(queue.rpartition(".")[0]))
-
-
-def _upwards(leaf: str) -> Iterable[str]:
-    at = leaf
-    while at:
-        yield at
-        at = at.rpartition(".")[0]
+    return any(at in above for at in upwards(queue.rpartition(".")[0]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from harness.base.errors import InputError, YarnfairError
-from harness.control.actuator import BaseActuator, Prepared
+from harness.control.actuator import Prepared
 from harness.control.gate import in_short
 from harness.control.identity import OtherCluster
 from harness.control.interfaces import Actuator
@@ -27,7 +27,7 @@ from harness.control.values import Nonsense
 from harness.ledger.store import LedgerStore
 from harness.yarn.capacity.source import RestoredValues
 from harness.yarn.errors import Refused, Unreachable
-from harness.yarn.files import ConfigStore, FileChanged, always
+from harness.yarn.files import FileChanged, always
 
 #: Name of the ledger document with the path of the file that was written last, with links resolved.
 LOCATION = "location"
@@ -247,7 +247,7 @@ def restore_left(actuator: Actuator[ClientT], store: LedgerStore) -> str:
             left.write(original.after, before=original.before)
         elif held:
             return f"{what} has another controller now"
-        elif not _restore_earlier(actuator, left, store):
+        elif not actuator.restore_other(left, store.document):
             return ""
         if not held:
             left.clear()
@@ -263,18 +263,6 @@ def _original_read(actuator: Actuator[ClientT]) -> Prepared | None:
         return actuator.original()
     except InputError:
         return None
-
-
-def _restore_earlier(actuator: Actuator[ClientT], left: ConfigStore, store: LedgerStore) -> bool:
-    """Restore the administrator's values in a file that an earlier process wrote; return whether any were managed."""
-    if not isinstance(actuator, BaseActuator) or not any(actuator.managed.values()):
-        return False
-    earlier = actuator.opened_on(left, store.document)
-    earlier.read()
-    original = earlier.original()
-    if original.changed:
-        left.write(original.after, before=original.before)
-    return True
 
 
 def _recognise(client: ClientT, recognise: Callable[[ClientT], None]) -> None:

@@ -242,6 +242,24 @@ class Actuator(Entitlements, Protocol[ClientIn]):
     def original(self) -> Prepared:
         """Return the configuration with the administrator's values in place of the managed ones."""
 
+    def restore_other(self, place: ConfigStore, document: Callable[[str], object]) -> bool:
+        """Restore the administrator's values in another file that this ledger's controller wrote.
+
+        Only called for a configuration that is a file. Raises what reading and writing raise.
+
+        Parameters
+        ----------
+        place
+            The other file.
+        document
+            Name of a document in the ledger -> its content, None if absent.
+
+        Returns
+        -------
+        bool
+            Whether this controller manages any value, so that there was something to restore.
+        """
+
     def restore_written(self, still: Callable[[], None] = always) -> RestoredValues | None:
         """Put the administrator's values in place of the controller's in a configuration that `read` refuses.
 

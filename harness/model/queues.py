@@ -47,6 +47,13 @@ def ensure_root_prefix(name: str) -> str:
     return name if name == ROOT or name.startswith(ROOT + ".") else f"{ROOT}.{name}"
 
 
+def upwards(path: str) -> Iterator[str]:
+    """Yield a queue's path and those of the queues above it, up to the root; nothing for an empty path."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
+
+
 def cluster_parts(own: Mapping[str, float], whole: float = 1.0) -> dict[str, float]:
     """Return the fraction of the cluster to which each queue is entitled by its scheduler, level by level.
 

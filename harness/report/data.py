@@ -17,6 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from harness.base.errors import InputError
+from harness.model.queues import upwards
 from harness.report.curves import longest_true_s
 from harness.report.reading import Floats, column, parquet_table, task_lengths, text_of
 from harness.results.catalogue import number
@@ -328,13 +329,6 @@ def _state(record: RunRecord) -> str:
     return f"{meaning.get(exit_code, f'ended with an error (exit code {exit_code})')}: {bad.reason}"
 
 
-def _above(queue: str) -> Iterator[str]:
-    """Yield the queues above a queue, from its parent on."""
-    while "." in queue:
-        queue = queue.rpartition(".")[0]
-        yield queue
-
-
 def _tree(series: Mapping[str, Series], summary: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return parents without root, and the leaves to show (the summary's, or those that ask), in the summary's order.
 
@@ -346,10 +340,10 @@ def _tree(series: Mapping[str, Series], summary: Mapping[str, Any]) -> tuple[tup
     # order. A parent stands where its first leaf does.
     places: dict[str, int] = {}
     for place, queue in enumerate(map(str, named)):
-        for above in (queue, *_above(queue)):
-            places.setdefault(above, place)
+        for path in upwards(queue):
+            places.setdefault(path, place)
     queues.sort(key=lambda queue: places.get(queue, len(named)))
-    has_children = {above for queue in queues for above in _above(queue)}
+    has_children = {path for queue in queues for path in upwards(queue.rpartition(".")[0])}
     parents = tuple(q for q in queues if q in has_children)
     leaves = [q for q in queues if q not in has_children]
     used = [q for q in leaves if q in named or (series[q].demand_mb > 0).any()]

@@ -12,12 +12,11 @@ import uuid
 import zipfile
 from collections import deque
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError
-from harness.experiments.campaign.dask_cluster import DaskCluster, check_worker, code_identity
+from harness.experiments.campaign.dask_cluster import DaskCluster, check_worker, code_identity, unpickled
 from harness.experiments.campaign.executors import ExecutorEvent, run_cell, told_afar
 from harness.experiments.campaign.spec import Cell
 from harness.experiments.kind import Loaded
@@ -25,13 +24,6 @@ from harness.results.store import settle, staging_of
 
 #: Number of cells per thread of a worker: one runs, and one waits.
 _AT_A_THREAD = 2
-
-
-@lru_cache(maxsize=4)
-def _experiment(pickled: bytes) -> Loaded:
-    """Unpickle an experiment; a worker's consecutive cells of one experiment share the cached object."""
-    found: Loaded = pickle.loads(pickled)
-    return found
 
 
 def _far_cell(pickled: bytes, cell: Cell, topic: str, expected: Mapping[str, str]) -> tuple[ExecutorEvent, bytes]:
@@ -42,7 +34,7 @@ def _far_cell(pickled: bytes, cell: Cell, topic: str, expected: Mapping[str, str
     worker: Any = distributed.get_worker
     worker().log_event(topic, cell.id)
     with tempfile.TemporaryDirectory(prefix="yarnfair-") as folder:
-        told = told_afar(run_cell(_experiment(pickled), cell, Path(folder)))
+        told = told_afar(run_cell(unpickled(pickled), cell, Path(folder)))
         scratch = cell.directory(Path(folder))
         archive = io.BytesIO()
         with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as packed:
@@ -86,7 +78,7 @@ class Dask:
         if self._experiment[0] is not experiment:
             self._experiment = (experiment, pickle.dumps(experiment))
         future = self._client.submit(
-            _far_cell, self._experiment[1], cell, self._topic, dict(code_identity()), pure=False, retries=0
+            _far_cell, self._experiment[1], cell, self._topic, code_identity(), pure=False, retries=0
         )
         future.add_done_callback(lambda _: self._news.set())
         self._futures[cell.id] = future

@@ -3,39 +3,31 @@
 from __future__ import annotations
 
 import pickle
-import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
+from contextlib import ExitStack
 from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, TypeVar
 
-import harness
 from harness.base.errors import CallError, YarnfairError
 from harness.experiments.campaign.code import package_hash
+from harness.results.store import versions
 
 T = TypeVar("T")
-#: Packages whose version changes what a simulation computes.
-_COMPUTING = ("numba", "numpy")
-#: How often calls are submitted again whose input was lost with the last worker that had it.
+#: How often a call is submitted at most: its input may be lost with the last worker that had it.
 _TRIES = 3
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "none"
 
 
 @cache
 def code_identity() -> Mapping[str, str]:
     """Return what must be equal on two machines for a simulation to have the same result on both."""
+    found = versions()
     return {
-        "yarnfair": harness.__version__,
+        "yarnfair": found["yarnfair"],
         "the hash of yarnfair's code": package_hash()[:16],
-        "Python": ".".join(platform.python_version_tuple()[:2]),
-        **{package: _version(package) for package in _COMPUTING},
+        "Python": found["python"].rpartition(".")[0],
+        "numba": found["numba"],
+        "numpy": found["numpy"],
     }
 
 
@@ -69,9 +61,10 @@ def other_code(worker: str, other: str) -> CallError:
 
 
 def _asking() -> Callable[[], Mapping[str, str]]:
-    """Return a function that asks a worker for its code.
+    """Return a function that returns the code identity of the worker that calls it.
 
-    It is sent whole, because it is defined within another function: a worker may lack this module, which is an answer.
+    Dask pickles a nested function by value. A worker whose yarnfair lacks this module can therefore receive it, and
+    fails in the call, with an error that names what is missing.
     """
 
     def ask() -> Mapping[str, str]:
@@ -83,15 +76,14 @@ def _asking() -> Callable[[], Mapping[str, str]]:
 
 
 @lru_cache(maxsize=4)
-def _unpickled(pickled: bytes) -> Callable[..., Any]:
-    """Unpickle a function; a worker's later calls of it share the result."""
-    function: Callable[..., Any] = pickle.loads(pickled)
-    return function
+def unpickled(pickled: bytes) -> Any:
+    """Unpickle an input of several tasks; those on one worker share the object."""
+    return pickle.loads(pickled)
 
 
 def _call(pickled: bytes, expected: Mapping[str, str], arguments: Sequence[object]) -> object:
     check_worker(expected)
-    return _unpickled(pickled)(*arguments)
+    return unpickled(pickled)(*arguments)
 
 
 def _killed() -> type[Exception]:
@@ -136,24 +128,25 @@ class DaskCluster:
             raise CallError(
                 "Dask is not installed", where="--executor", hint="pip install '/path/to/checkout[dask]'"
             ) from None
-        try:
-            client: Any = distributed.Client
-            self.client: Any = client(address.replace("dask://", "tcp://", 1), timeout=30, set_as_default=False)
-            workers = self.client.scheduler_info(n_workers=-1)["workers"]
-            found = self.client.run(_asking(), on_error="return")
-        except Exception as error:
-            raise YarnfairError(
-                f"no Dask scheduler answers ({type(error).__name__})", where=address, hint="check host and port"
-            ) from None
-        self.threads = sum(int(one["nthreads"]) for one in workers.values()) or 1
-        for at, there in found.items():
-            name = str(workers.get(at, {}).get("name", at))
-            if not isinstance(there, Mapping):
-                self.close()
-                raise other_code(name, f"yarnfair cannot be asked there ({type(there).__name__}: {there})")
-            if other := difference(code_identity(), there):
-                self.close()
-                raise other_code(name, other)
+        with ExitStack() as opened:
+            try:
+                client: Any = distributed.Client
+                self.client: Any = client(address.replace("dask://", "tcp://", 1), timeout=30, set_as_default=False)
+                opened.callback(self.close)
+                workers = self.client.scheduler_info(n_workers=-1)["workers"]
+                found = self.client.run(_asking(), on_error="return")
+            except Exception as error:
+                raise YarnfairError(
+                    f"no Dask scheduler answers ({type(error).__name__})", where=address, hint="check host and port"
+                ) from None
+            self.threads = sum(int(one["nthreads"]) for one in workers.values()) or 1
+            for at, there in found.items():
+                name = str(workers.get(at, {}).get("name", at))
+                if not isinstance(there, Mapping):
+                    raise other_code(name, f"yarnfair cannot be asked there ({type(there).__name__}: {there})")
+                if other := difference(code_identity(), there):
+                    raise other_code(name, other)
+            opened.pop_all()
 
     def map(self, function: Callable[..., T], *columns: Sequence[object]) -> Iterator[T]:
         """Call a function on the workers with the elements of each column; yield the results in order.
@@ -189,8 +182,7 @@ class DaskCluster:
     def _submitted(self, pickled: bytes, calls: Sequence[Sequence[object]]) -> list[Any]:
         shipped = self.client.scatter(pickled, broadcast=True, hash=False)
         return [
-            self.client.submit(_call, shipped, dict(code_identity()), arguments, pure=False, retries=0)
-            for arguments in calls
+            self.client.submit(_call, shipped, code_identity(), arguments, pure=False, retries=0) for arguments in calls
         ]
 
     def close(self) -> None:

@@ -100,16 +100,20 @@ class FileSource(ConfigurationSource):
     def _configuration(file: ConfigurationFile, data: bytes) -> Configuration:
         return Configuration(file.values, data, file.contents)
 
-    def _edited(self, file: ConfigurationFile, changes: Mapping[str, str | None], *, whole: bool = True) -> bytes:
-        """Return the file with these changes, after checking that it reads back as intended. Raises InputError."""
+    def _edited(
+        self, file: ConfigurationFile, changes: Mapping[str, str | None], *, whole: bool = True
+    ) -> Configuration:
+        """Return the edited file, parsed, which shows that it reads back as intended. Raises InputError if not."""
         wanted = {name: value for name, value in {**file.values, **changes}.items() if value is not None}
         plain = {name: value if value is None else str(value) for name, value in changes.items()}
         for edit in (changes, plain):
-            # In an encoding that the file has only since then, an old content may be unreadable.
+            # The second edit writes values alone. If the file's encoding was changed, the bytes that once stood between
+            # the tags (`PropertyText`) may be no text in the new encoding.
             after = file.edited(edit)
             try:
-                if dict(parse_configuration(after, source=self.name, whole=whole).values) == wanted:
-                    return after
+                parsed = parse_configuration(after, source=self.name, whole=whole)
+                if dict(parsed.values) == wanted:
+                    return self._configuration(parsed, after)
             except InputError:
                 if edit is plain:
                     raise
@@ -123,9 +127,9 @@ class FileSource(ConfigurationSource):
         """Write the changes into the file; return the new configuration."""
         file = parse_configuration(before.mark, source=self.name)
         after = self._edited(file, changes)
-        if after != before.mark:
-            self.store.write(after, before=before.mark, still=still)
-        return self._configuration(parse_configuration(after, source=self.name), after)
+        if after.mark != before.mark:
+            self.store.write(after.mark, before=before.mark, still=still)
+        return after
 
     def restore(
         self, values: Mapping[str, tuple[Collection[str], str | None]], still: Callable[[], None] = always
@@ -147,7 +151,7 @@ class FileSource(ConfigurationSource):
         data = self.store.read()
         file = parse_configuration(data, source=self.name, whole=False)
         changes = {name: own for name, (written, own) in values.items() if file.values.get(name) in written}
-        after = self._edited(file, changes, whole=False)
+        after = self._edited(file, changes, whole=False).mark
         if after != data:
             self.store.write(after, before=data, still=still)
         missing = [name for name, (written, own) in values.items() if name not in file.values and own not in written]
@@ -160,7 +164,7 @@ class FileSource(ConfigurationSource):
     def shown(self, configuration: Configuration, changes: Mapping[str, str | None]) -> tuple[bytes, bytes]:
         """Return the file before and after the changes."""
         file = parse_configuration(configuration.mark, source=self.name)
-        return configuration.mark, self._edited(file, changes)
+        return configuration.mark, self._edited(file, changes).mark
 
 
 class StoreSource(ConfigurationSource):
