@@ -52,7 +52,7 @@ def outline(svg: str) -> tuple[list[str], list[str], list[str]]:
     Lines and letters are left out: the same run may be drawn with other numbers of them, as labels fall.
     """
     titles = [title for title in re.findall(r"<dc:title>(.*?)</dc:title>", svg) if not title.startswith("Matplotlib v")]
-    # Letters are outlines; matplotlib leaves each text beside its own as a comment.
+    # Matplotlib draws letters as outlines, and adds each text as an XML comment.
     words = sorted(set(re.findall(r"<!-- (.*?) -->", svg)))
     return titles, re.findall(r'id="((?:axes|legend)_\d+)"', svg), words
 

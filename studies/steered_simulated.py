@@ -1,8 +1,8 @@
-"""What the simulator says of the runs of `studies.steered` beside `assess`: times below the dues, and a run by itself.
+"""Simulations of the runs of `studies.steered` besides those of `assess`.
 
-`assess` predicts from the recorded run, whose tasks last as long as recorded. A run under the controller is simulated
-here by its own recording, too, with its own tasks and starts. What then still differs does not come from a machine that
-was slower.
+They give the time that each queue is below its due, and a simulation of each run under the controller from that run's
+own recording. `assess` predicts from the recorded run, and so with the task lengths of that run. With a run's own task
+lengths and start times, a remaining difference is not due to a slower machine.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ def replay(
     if not as_json:
         click.echo(f"{loaded.spec.experiment}: {len(found.jobs)} jobs, {len(variants)} run(s) into {folder}", err=True)
     bands = {}
-    # Connected first, so that a wrong address is not found after the runs.
+    # Connect before the runs, so that a wrong address is reported before they take their time.
     with dask_workers(executor) as workers:
         ended = run_experiment(loaded, variants, folder, processes=jobs, contents=contents)
         well = all(one.exit_code == 0 for one in ended)

@@ -74,8 +74,8 @@ class CapacityActuator(BaseActuator):
     """One configuration with its baseline and managed properties."""
 
     store: ConfigurationSource
-    #: Queue -> property -> what stands between the tags of the administrator's value, byte for byte (as latin-1), where
-    #: the value alone does not tell it.
+    #: Queue -> property -> the bytes between the tags of the administrator's value, decoded as latin-1. Only properties
+    #: whose bytes do not follow from the value have an entry (CDATA sections, character references, comments).
     texts: dict[str, dict[str, str | None]] = field(default_factory=dict)
     PARTS: ClassVar[Mapping[str, Callable[[Any], Any]]] = {
         "baseline": _checked_values,
@@ -153,9 +153,9 @@ class CapacityActuator(BaseActuator):
         self.texts = {path: kept for path, kept in self.texts.items() if kept}
 
     def _as_written(self, path: str, key: str, value: str | None, kept: Mapping[str, Any] | None = None) -> str | None:
-        """Return a value to be written, with the content that it had if it is the administrator's.
+        """Return a value to be written, in the administrator's notation (`PropertyText`) if the value is theirs.
 
-        ``kept``: the entry of a removed queue, in which its values are.
+        ``kept``: the stored entry of a queue that was removed, which holds that queue's values.
         """
         own = self.baseline.get(path, {}) if kept is None else kept["baseline"]
         texts = self.texts.get(path, {}) if kept is None else kept.get("texts", {})

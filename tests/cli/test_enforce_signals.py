@@ -70,7 +70,7 @@ sys.addaudithook(hook)
 
 
 def test_a_stop_while_it_starts_gives_the_file_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An earlier run was killed and left its weights. The next one is told to stop before it has read what to do."""
+    """An earlier run was killed and left its weights; the next one gets SIGTERM before it reads its configuration."""
     site = Site(tmp_path)
     slow = tmp_path / "slow"
     slow.mkdir()

@@ -175,11 +175,11 @@ def test_cells_that_differ_by_chance_or_by_little_have_nearly_one_colour() -> No
     def one(values: list[float | None], halves: list[float]) -> HeatMap:
         return HeatMap("t", "x", "y", "q", ["1", "2", "3"], ["a"], [values], [[3, 3, 3]], [halves])
 
-    # 13.5 +- 1.4 and 14.3 +- 1.5 are not told from chance.
+    # 13.5 +- 1.4 and 14.3 +- 1.5 may differ by chance alone.
     assert colour_range([one([13.5, 13.8, 14.3], [1.4, 1.2, 1.5])]) == (13.5, 16.5)
-    # Of single runs no interval is known: less than a tenth of the value is little.
+    # Single runs have no interval; a difference below a tenth of the value counts as small.
     assert colour_range([one([100.0, 101.0, None], [0.0, 0.0, 0.0])]) == pytest.approx((100.0, 110.1))
-    # What is told from chance has the full contrast, and all maps of a metric the same colours.
+    # Significant differences have the full contrast, and all maps of a metric share one colour scale.
     both = [one([30.0, 90.0, 140.0], [5.0, 9.0, 8.0]), one([20.0, 25.0, 30.0], [1.0] * 3)]
     assert colour_range(both) == (20.0, 140.0)
 
