@@ -13,8 +13,8 @@ from harness.control.reports import TickReport
 
 __all__ = ["ControlHealth", "health_of_decisions"]
 
-#: Kinds of alarms that do not prevent a policy from acting. Any other alarm except `not-in-force` counts as blocking if
-#: the tick carried out no decision.
+#: Kinds of alarms that do not prevent a policy from acting. Any other alarm counts as blocking if the tick carried out
+#: no decision.
 HARMLESS = frozenset({"foreign", "note", "app", "rm", "ad-hoc", "ledger", "guard", "backup", "unpaid"})
 RELEASED = "released"
 #: A controller counts as out of action if two ticks are further apart than both `SILENCE_S` and `SILENT_PERIODS`
@@ -71,11 +71,11 @@ class ControlHealth:
         for kind, text in alarms:
             if kind == "not-in-force":
                 self._open = False
-            elif kind not in HARMLESS and not carried_out:
-                blocking = kind
-            else:
+            if kind in HARMLESS or (carried_out and kind != "not-in-force"):
                 continue
             self.last_alarm = f"{kind}: {text}"[:500]
+            if not carried_out:
+                blocking = kind
         if blocking is not None:
             self.blocked[blocking] = self.blocked.get(blocking, 0) + 1
         if blocking is not None or passed_s > self._longest_silence_s:

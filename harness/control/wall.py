@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import chain
 from typing import Any, Self
 
 from harness.base.errors import YarnfairError
@@ -64,8 +65,13 @@ from harness.yarn.errors import Refused
 from harness.yarn.files import always
 from harness.yarn.rmclient import NotEffective
 
-#: Longest time before a refused document is tried again; the delay starts at one period and doubles, seconds.
-_MOST_REFUSED_S = 30.0
+#: The delay before a document that the RM refuses, or shows differently, is tried again starts at one period and
+#: doubles up to `_SHORT_DELAY_S`. From then on it is `_DELAY_PART` of the time since the first failure, up to
+#: `_LONG_DELAY_S`: the end of a condition that lasts for minutes is noticed within a tenth of its time, and one that
+#: lasts for good costs few writes and refreshes.
+_SHORT_DELAY_S, _DELAY_PART, _LONG_DELAY_S = 30.0, 0.1, 600.0
+#: Longest time for which restored values are waited for in the RM, seconds.
+_RESTORED_S = 1.0
 #: Kinds of alarms of a tick that could not read or write. A lease holder does not renew its lease in such a tick.
 _BLIND = frozenset({"observation", "clock", "cluster", "actuation", "ledger", "file"})
 #: Kinds of alarms about lasting conditions. They are repeated until a tick has checked that the condition has ended.
@@ -79,7 +85,7 @@ _OF_A_WRITER = ("ad-hoc", "actuation", "not-in-force", "unpaid")
 
 @dataclass(frozen=True, slots=True)
 class _Refusal:
-    """The RM's refusal of a document, and the delay before the next attempt.
+    """A document that the RM refused, or showed differently, and the delay before the next attempt.
 
     Parameters
     ----------
@@ -87,14 +93,20 @@ class _Refusal:
         Kind and text of the alarm that reports the refusal.
     until_s
         Time of the next attempt, seconds on the controller's clock.
+    since_s
+        Time of the first of the failures in a row.
     edits
         The actuator's count of edits at the time of the refusal. A further edit ends the delay.
+    queues
+        The queues for which the decision had attributes. A decision about other queues ends the delay.
     """
 
     kind: str
     reason: str
     until_s: float
+    since_s: float
     edits: int
+    queues: frozenset[str]
 
 
 class Controller(Tenure[ClientT]):
@@ -182,6 +194,10 @@ class Controller(Tenure[ClientT]):
         self._refused: _Refusal | None = None
         #: Delay before the next attempt after a further refusal, seconds.
         self._refused_gap_s = settings.period_s
+        #: The queues of the decision that is being carried out.
+        self._deciding: frozenset[str] = frozenset()
+        #: Whether the RM had not loaded the file at the last read-back, so that the file was written again (`poll`).
+        self._touched = False
         rm = store.document("rm")
         known = rm if isinstance(rm, list) else None
         self.open_observer = open_observer
@@ -386,6 +402,7 @@ class Controller(Tenure[ClientT]):
             self._alarm("rm", f"{self._look.news}: its queues are written and read back again")
             self.core.forget_written()
             self._in_force, self._verified_s = {}, -math.inf
+            self._try_again()
             # A restarted ResourceManager has read yarn-site.xml again, which may have switched preemption on.
             self.actuator.forget_traps()
         if skipped := self._look.skipped:
@@ -534,6 +551,8 @@ class Controller(Tenure[ClientT]):
         tick = self._tick
         tick.creating = self.actuator.creating
         self._decided_s = self.clock()
+        others = chain.from_iterable(attributes.all_but_weights)
+        self._deciding = frozenset((*attributes.weights, *others))
         if self.shadow and not self.dry_run:
             # A shadow treats the decision as written, so that it is logged again only when it changes.
             self.core.handle(Actuated(self.clock()))
@@ -593,7 +612,9 @@ class Controller(Tenure[ClientT]):
         if self._refused is None:
             return False
         refused = self._refused
-        if self.clock() >= refused.until_s or self.actuator.edits != refused.edits:
+        if self.clock() >= refused.until_s:
+            return False
+        if self.actuator.edits != refused.edits or self._deciding != refused.queues:
             return False
         self._alarm(refused.kind, refused.reason)
         return True
@@ -610,12 +631,20 @@ class Controller(Tenure[ClientT]):
         return following
 
     def _hold_off(self, kind: str, reason: str) -> None:
-        """Delay the next attempt after a refusal."""
-        self._refused = _Refusal(kind, reason, self.clock() + self._refused_gap_s, self.actuator.edits)
-        self._refused_gap_s = min(2 * self._refused_gap_s, max(_MOST_REFUSED_S, self.settings.period_s))
+        """Delay the next attempt after a refusal, or after the RM has shown other values than those written."""
+        now_s, queues = self.clock(), self._deciding
+        since_s = now_s if self._refused is None else self._refused.since_s
+        long_s = min((now_s - since_s) * _DELAY_PART, _LONG_DELAY_S)
+        gap_s = max(self._refused_gap_s, long_s)
+        self._refused = _Refusal(kind, reason, now_s + gap_s, since_s, self.actuator.edits, queues)
+        self._refused_gap_s = min(2 * self._refused_gap_s, max(_SHORT_DELAY_S, self.settings.period_s))
+
+    def _try_again(self) -> None:
+        """End the delay after a refusal: nothing is known about the RM's next answer."""
+        self._refused, self._refused_gap_s = None, self.settings.period_s
 
     def _restored(self) -> str:
-        """Write the administrator's values as one unit and refresh; return a description of the result."""
+        """Write the administrator's values as one unit, refresh and read back; return a description of the result."""
         try:
             self._read()
             original = self.actuator.original()
@@ -626,6 +655,9 @@ class Controller(Tenure[ClientT]):
             self._in_force, self._written_s = original.in_force, self.clock()
             if self.settings.refresh == "rpc":
                 self.actuator.load(self.client)
+                if self.settings.read_back:
+                    timeout_s = min(self.settings.effect_s, _RESTORED_S)
+                    self.actuator.confirm(self.client, original.in_force, timeout_s=timeout_s, every_s=0.02)
         except YarnfairError as error:
             return f"the administrator's own values are not in force either: {error.line()}"
         return "the administrator's own values are restored"
@@ -658,7 +690,7 @@ class Controller(Tenure[ClientT]):
         if written is None or (poll and age_s < POLL_WRITE_GAP_S):
             return []
         decided_s = None if poll else self._decided_s
-        wrong, others = False, {}
+        wrong, others = "", {}
         try:
             try:
                 limit_s = 0.0 if decided_s is None else self.settings.effect_s
@@ -670,7 +702,7 @@ class Controller(Tenure[ClientT]):
                 if poll and age_s < POLL_EFFECT_S:
                     self.core.write_gap_s = math.inf
                     return []
-                wrong, queues = True, self.actuator.in_force(self.client)
+                wrong, queues = error.line(), self.actuator.in_force(self.client)
                 # The file may hold scaled weights; queues that match are reported with the core's own weights.
                 shown = {
                     path: weight if path not in error.wrong else queues.get(path, math.nan)
@@ -682,22 +714,30 @@ class Controller(Tenure[ClientT]):
         now = self.clock()
         self._verified_s = now
         self._checked("not-in-force")
-        if decided_s is not None and not (wrong or others):
+        differs = bool(wrong or others)
+        if decided_s is not None and not differs:
             self._tick.effect_s = now - decided_s
-            self._refused, self._refused_gap_s = None, self.settings.period_s
-        if poll and (wrong or others) and self.holds:
+        if not differs and (poll or decided_s is not None):
+            self._try_again()
+        # An RM that polls has perhaps missed the file, so it is written again once before it is taken back.
+        touches, self._touched = poll and differs and self.holds and not self._touched, poll and differs
+        if touches:
             self._touch()
         following = self.core.handle(Shown(now, shown))
+        if wrong:
+            # The core compares its own weights: a file may have multiples of them, capacities are in other units, and
+            # queues of which the decision says nothing may differ as well.
+            self.core.forget_written()
+            following = [RaiseAlarm("not-in-force", wrong)]
         if others:
             self.core.forget_written()
-            reason = in_short([f"{queue}: {why}" for queue, why in others.items()])
-            following.append(RaiseAlarm("not-in-force", reason))
-        if decided_s is not None and (wrong or others):
+            following.append(RaiseAlarm("not-in-force", in_short([f"{queue}: {why}" for queue, why in others.items()])))
+        if differs and self.holds and not touches and (poll or decided_s is not None):
             self._tick.record = None
-            words = self._restored()
-            following.append(RaiseAlarm("not-in-force", f"what was written is taken back: {words}"))
-            if others:
-                self._hold_off("not-in-force", f"{reason}; {words}")
+            reasons = [action.text for action in following if isinstance(action, RaiseAlarm)]
+            words = f"what was written is taken back: {self._restored()}"
+            following.append(RaiseAlarm("not-in-force", words))
+            self._hold_off("not-in-force", "; ".join((*reasons, words)))
         return following
 
     def _touch(self) -> None:
