@@ -5,15 +5,11 @@ An error is printed as one line. For a short start-up time, nothing here imports
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import io
 import os
 import re
-import signal
 import sys
-import threading
-from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -23,6 +19,7 @@ from harness.base.errors import YarnfairError, nearest, without_secrets
 from harness.base.extensions import extensions
 from harness.base.machine_code import announce_with
 from harness.base.quick import collect_rarely
+from harness.cli.interrupts import Interruption
 from harness.cli.output import outlive_readers
 
 #: Group of the help page -> verb -> ("module:attribute", short help). The module is imported when the verb is called.
@@ -162,50 +159,6 @@ def _print_error(line: str) -> None:
     print(f"yarnfair: {without_secrets(line)}", file=sys.stderr)
 
 
-@contextlib.contextmanager
-def _terminated_in_order() -> Iterator[None]:
-    """Let SIGTERM (a time limit) and SIGHUP (a closed terminal) end a command in the same way as Ctrl-C.
-
-    What the command started is stopped, and its measurements are kept. Only the first of these signals counts:
-    `timeout` sends two, and the second must not interrupt the clean-up. Commands with their own signal handlers
-    (enforce, sim serve) replace these; a signal that is ignored (`nohup`) stays ignored.
-    """
-
-    def once(*_: object) -> None:
-        for number in handled:
-            signal.signal(number, lambda *_: None)
-        raise KeyboardInterrupt
-
-    def unraisable(lost: Any) -> None:
-        if lost.exc_type is not None and issubclass(lost.exc_type, KeyboardInterrupt):
-            # The exception was raised where Python drops exceptions (for example in a weak reference's callback), so it
-            # is raised again a moment later.
-            signal.setitimer(signal.ITIMER_REAL, 0.05)
-        else:
-            reported(lost)
-
-    handled: list[signal.Signals] = []
-    if threading.current_thread() is threading.main_thread():
-        ours = (signal.SIGTERM, signal.SIGHUP)
-        handled = [number for number in ours if signal.getsignal(number) == signal.SIG_DFL]
-    if not handled:
-        yield
-        return
-    reported = sys.unraisablehook
-    alarm = signal.signal(signal.SIGALRM, signal.default_int_handler)
-    for number in handled:
-        signal.signal(number, once)
-    sys.unraisablehook = unraisable
-    try:
-        yield
-    finally:
-        sys.unraisablehook = reported
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, alarm)
-        for number in handled:
-            signal.signal(number, signal.SIG_DFL)
-
-
 def _said(error: click.ClickException) -> str:
     """Return click's message as one line; for an invalid choice, a shorter message that suggests the nearest choice."""
     said = " ".join(error.format_message().split())
@@ -243,8 +196,9 @@ def main(argv: list[str] | None = None) -> None:
     outlive_readers()
     collect_rarely()
     announce_with(_print_notice)
+    interruption = Interruption()
     try:
-        with _terminated_in_order():
+        with interruption:
             result: Any = cli.main(args=argv, prog_name="yarnfair", standalone_mode=False)
         code = result if isinstance(result, int) else 0
         sys.stdout.flush()
@@ -278,6 +232,12 @@ def main(argv: list[str] | None = None) -> None:
         _print_error(f"{error.filename or 'the output'}: {error.strerror or error}; check disk and rights")
         _drop_output()
         code = 1
+    except BaseException:
+        # A library in which the interrupt was raised can turn it into an exception of its own.
+        if not interruption.received:
+            raise
+        _print_error("interrupted")
+        code = 130
     sys.exit(code)
 
 

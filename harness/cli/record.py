@@ -14,7 +14,7 @@ import click
 
 if TYPE_CHECKING:
     from harness.control.config import EnforceConfig
-    from harness.traces.following import Following
+    from harness.traces.following import Following, Recording
     from harness.traces.histories import Histories
     from harness.yarn.http import HttpOptions
     from harness.yarn.rmclient import RmClient
@@ -199,18 +199,20 @@ def _follow(going: Following, for_s: float | None, as_json: bool) -> None:
 
     recording = going.recording
     say(f"{recording.path}: {recording.jobs} applications so far, a look every {going.every_s:g} s")
-    stopped = False
     try:
         follow(going, for_s=for_s)
     except KeyboardInterrupt:
-        stopped = True
+        _say_what_is_recorded(recording, as_json)
+        raise
+    _say_what_is_recorded(recording, as_json)
+
+
+def _say_what_is_recorded(recording: Recording, as_json: bool) -> None:
     running = len(recording.follower.running) + len(recording.waiting)
     if as_json:
         print_json({"trace": str(recording.path), "jobs": recording.jobs, "running": running})
     else:
         say(f"{recording.path}: {recording.jobs} applications, {running} more run or have just ended")
-    if stopped:
-        raise KeyboardInterrupt
 
 
 def _of_controller(rm: str, options: HttpOptions, client: RmClient) -> dict[str, float] | None:
