@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import InputError
+from harness.base.words import folded
 from harness.experiments.spec import DEFAULT_SCHEDULER
 from harness.predict.replay import write_experiment
 from harness.predict.simulated_run import simulated_jobs
-from harness.predict.usage import By, gb_hours, gb_hours_digits, owed_at_end, paid_back_in_all, statement
+from harness.predict.usage import By, gib_hours, gib_hours_digits, owed_at_end, paid_back_in_all, statement
 from harness.traces.recorded import JobLine, Trace
 
 #: Long-term fairness as a cluster's controller enforces it.
 LONG_TERM = "ltrf@outside"
 
 
-#: Maximum number of decimals, in GB-hours, for what is paid back where much more is owed.
+#: Maximum number of decimals, in GiB·h, for what is paid back where much more is owed.
 MOST_DIGITS = 3
 
 
@@ -73,26 +74,37 @@ class Payback:
 
     @property
     def digits(self) -> int:
-        """The number of decimals of its amounts in GB-hours.
+        """The number of decimals of its amounts in GiB·h.
 
         What is paid back may be a small part of what is owed, so that its own size decides, up to three decimals.
         """
-        whole = gb_hours_digits(value for queue in self.owed for value in self.figures(queue))
-        paid = gb_hours_digits(value for queue in self.owed for value in self.figures(queue)[1:])
+        whole = gib_hours_digits(value for queue in self.owed for value in self.figures(queue))
+        paid = gib_hours_digits(value for queue in self.owed for value in self.figures(queue)[1:])
         return max(whole, min(paid, MOST_DIGITS))
 
     def lines(self) -> list[str]:
-        """Return a table for a person, in GB-hours."""
+        """Return a table for a person, in GiB·h."""
         heads = ("owed", "paid back", "as it is", "long-term", "more")
         lines = [
-            "paid back in all: recorded, simulated as it is, and with long-term fairness (GB h)",
+            "paid back in all: recorded, simulated as it is, and with long-term fairness (GiB·h)",
             f"  {'queue':<28}{''.join(f'{head:>11}' for head in heads)}",
         ]
         digits = self.digits
         for queue in self.owed:
-            cells = "".join(f"{gb_hours(value, digits):>11}" for value in self.figures(queue))
+            cells = "".join(f"{gib_hours(value, digits):>11}" for value in self.figures(queue))
             lines.append(f"  {queue.removeprefix('root.'):<28}{cells}")
-        return lines
+        return [*lines, *folded(self.meaning(), 80, hang=0).split("\n")]
+
+    def meaning(self) -> str:
+        """Return the sentences that close the table: the sums of its columns, and what counts as paid back."""
+        as_it_is, long_term = (math.fsum(one.values()) for one in (self.as_it_is, self.long_term))
+        owed = math.fsum(value for value in self.owed.values() if value > 0)
+        amounts = [f"{gib_hours(value, self.digits)} GiB·h" for value in (long_term, as_it_is, owed)]
+        return (
+            f"Long-term fairness pays back {amounts[0]} in all, the scheduler as it is {amounts[1]}; {amounts[2]} are "
+            "still owed when the recording ends. A queue is paid back while it holds more than its due and others owe "
+            "it. One that never wants more than its due has 0, however much it is owed."
+        )
 
 
 def payback(trace: Trace, folder: Path, by: By = "month", *, processes: int | None = None) -> Payback:

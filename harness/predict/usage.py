@@ -28,8 +28,8 @@ from harness.traces.recorded import Header, JobLine
 
 By = Literal["day", "week", "month"]
 _DAY_S = 86_400.0
-#: The number of MB-seconds in a GB-hour, and the columns of the table of `rows_of`, whose amounts are MB-seconds.
-MB_S_PER_GB_H = 1024 * 3600
+#: The number of MB-seconds in 1 GiB·h, and the columns of the table of `rows_of`, whose amounts are MB-seconds.
+MB_S_PER_GIB_H = 1024 * 3600
 COLUMNS = ("period", "queue", "user", "due", "had", "lent", "borrowed", "paid_back", "owed")
 #: Lengths of the periods of a trace that does not say when its time began, seconds.
 _LENGTHS_S = {"day": _DAY_S, "week": 7 * _DAY_S, "month": 30 * _DAY_S}
@@ -349,28 +349,28 @@ _HEADS = ("due", "had", "lent", "borrowed", "paid back", "owed")
 _COLUMNS = 80
 
 
-def gb_hours(mb_s: float, digits: int) -> str:
-    """Format MB-seconds as GB-hours, never as a negative zero."""
-    return f"{round(mb_s / MB_S_PER_GB_H, digits) + 0.0:,.{digits}f}"
+def gib_hours(mb_s: float, digits: int) -> str:
+    """Format MB-seconds as GiB·h, never as a negative zero."""
+    return f"{round(mb_s / MB_S_PER_GIB_H, digits) + 0.0:,.{digits}f}"
 
 
-def gb_hours_digits(amounts: Iterable[float]) -> int:
+def gib_hours_digits(amounts: Iterable[float]) -> int:
     """Return the number of decimals with which the largest of these amounts (MB-seconds) has three digits or more.
 
     One at least and six at most: with one alone, all amounts of a small cluster are 0.0.
     """
-    most = max(map(abs, amounts), default=0.0) / MB_S_PER_GB_H
+    most = max(map(abs, amounts), default=0.0) / MB_S_PER_GIB_H
     return 1 if most >= 10 or most <= 0 else min(2 - math.floor(math.log10(most)), 6)
 
 
 def statement_digits(periods: Sequence[Period]) -> int:
-    """Return the number of decimals of GB-hours for all tables of a statement."""
+    """Return the number of decimals of GiB·h for all tables of a statement."""
     accounts = (account for period in periods for account in period.accounts.values())
-    return gb_hours_digits(value for one in accounts for value in (one.due, one.had, one.owed))
+    return gib_hours_digits(value for one in accounts for value in (one.due, one.had, one.owed))
 
 
 def lines_of(periods: Sequence[Period], *, users: bool = False) -> list[str]:
-    """Return a table for a person, in GB-hours, with as many digits as a small cluster's amounts need.
+    """Return a table for a person, in GiB·h, with as many digits as a small cluster's amounts need.
 
     Columns are as wide as their amounts. A name that leaves no room for them in 80 columns has a line of its own.
     ``users``: also what each user's applications held, below their queue.
@@ -378,7 +378,7 @@ def lines_of(periods: Sequence[Period], *, users: bool = False) -> list[str]:
     digits = statement_digits(periods)
 
     def amount(mb_s: float) -> str:
-        return gb_hours(mb_s, digits)
+        return gib_hours(mb_s, digits)
 
     rows = {
         (period.name, leaf): [
@@ -398,7 +398,7 @@ def lines_of(periods: Sequence[Period], *, users: bool = False) -> list[str]:
 
     lines = []
     for period in periods:
-        lines.append(f"{period.name} (GB h)")
+        lines.append(f"{period.name} (GiB·h)")
         lines += line("queue", _HEADS)
         for leaf, account in period.accounts.items():
             lines += line(leaf.removeprefix("root."), rows[period.name, leaf])

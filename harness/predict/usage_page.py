@@ -10,7 +10,7 @@ from markupsafe import Markup
 import harness
 from harness.base.outputs import write_output
 from harness.predict.payback import Payback
-from harness.predict.usage import MB_S_PER_GB_H, Account, By, Period, gb_hours, gb_hours_digits, statement_digits
+from harness.predict.usage import MB_S_PER_GIB_H, Account, By, Period, gib_hours, gib_hours_digits, statement_digits
 from harness.report.svg import BarChart, bar_chart, swatch
 from harness.report.templating import page_templates, typeset
 
@@ -67,11 +67,11 @@ def write_page(
     drawn = [leaf for leaf in whole if leaf in most]  # in the tables' order
     chart = BarChart(
         "The whole time, by queue",
-        "GB hours",
+        "GiB·h",
         [_short(leaf) for leaf in drawn],
         [name for name, _ in _FIGURES],
-        [[whole[leaf][name] / MB_S_PER_GB_H for name, _ in _FIGURES] for leaf in drawn],
-        digits=gb_hours_digits(value for leaf in drawn for value in whole[leaf].values()),
+        [[whole[leaf][name] / MB_S_PER_GIB_H for name, _ in _FIGURES] for leaf in drawn],
+        digits=gib_hours_digits(value for leaf in drawn for value in whole[leaf].values()),
     )
     legend = [(Markup(swatch(style, filled=True)), name) for name, style in zip(chart.series, chart.shown, strict=True)]
     page = (
@@ -87,11 +87,12 @@ def write_page(
             left=len(whole) - len(drawn),
             heads=["queue", *(name for name, _ in _CELLS), "users", "borrowed of"],
             paid_back=[
-                [_short(queue), *(typeset(gb_hours(value, paid_back.digits)) for value in paid_back.figures(queue))]
+                [_short(queue), *(typeset(gib_hours(value, paid_back.digits)) for value in paid_back.figures(queue))]
                 for queue in paid_back.owed
             ]
             if paid_back is not None
             else [],
+            meaning=typeset(paid_back.meaning()) if paid_back is not None else "",
             periods=[(period.name, _rows(period, digits)) for period in reversed(periods)],
             version=harness.__version__,
         )
@@ -104,7 +105,7 @@ def _rows(period: Period, digits: int) -> list[list[str]]:
     return [
         [
             _short(leaf),
-            *(typeset(gb_hours(figure(account), digits)) for _, figure in _CELLS),
+            *(typeset(gib_hours(figure(account), digits)) for _, figure in _CELLS),
             _parts(account.users, digits),
             _parts({_short(lender): value for lender, value in account.from_.items()}, digits),
         ]
@@ -116,7 +117,7 @@ def _parts(of: dict[str, float], digits: int) -> str:
     """Return the three largest parts by name, and the number of others."""
     ordered = sorted(((name, value) for name, value in of.items() if value > 0), key=lambda one: (-one[1], one[0]))
     more = f", {len(ordered) - 3} more" if len(ordered) > 3 else ""
-    return ", ".join(f"{name} {gb_hours(value, digits)}" for name, value in ordered[:3]) + more
+    return ", ".join(f"{name} {gib_hours(value, digits)}" for name, value in ordered[:3]) + more
 
 
 def _short(leaf: str) -> str:

@@ -153,13 +153,30 @@ def test_a_small_statement_has_digits_enough_on_its_page_and_in_what_is_paid_bac
 
 
 def test_what_is_paid_back_has_digits_of_its_own_beside_a_large_debt() -> None:
-    """Where 23 GB h were owed, 0.03 GB h that were paid back stood as 0.0, in a table about nothing else."""
+    """Where 23 GiB·h were owed, 0.03 GiB·h that were paid back stood as 0.0, in a table about nothing else."""
     hour = 1024.0 * 3600.0
     owed, paid = {"root.a": 23.0 * hour}, {"root.a": 0.104 * hour}
     result = Payback(owed=owed, recorded=paid, as_it_is={"root.a": 0.03 * hour}, long_term=paid)
-    assert result.lines()[-1].split() == ["a", "23.000", "0.104", "0.030", "0.104", "0.074"]
+    assert result.lines()[2].split() == ["a", "23.000", "0.104", "0.030", "0.104", "0.074"]
     # Amounts of one size have as many digits as before.
-    assert Payback(owed=owed, recorded=owed, as_it_is=owed, long_term=owed).lines()[-1].split()[1] == "23.0"
+    assert Payback(owed=owed, recorded=owed, as_it_is=owed, long_term=owed).lines()[2].split()[1] == "23.0"
+
+
+def test_what_is_paid_back_closes_with_what_its_figures_mean(tmp_path: Path) -> None:
+    """The table ended without a sum, and without a word on why a queue that is owed much has 0."""
+    hour = 1024.0 * 3600.0
+    owed = {"root.a": 23.0 * hour, "root.b": -23.0 * hour}
+    as_it_is, long_term = {"root.a": 0.03 * hour, "root.b": 0.0}, {"root.a": 0.1 * hour, "root.b": 0.004 * hour}
+    result = Payback(owed=owed, recorded=as_it_is, as_it_is=as_it_is, long_term=long_term)
+    closing = result.lines()[4:]
+    assert max(map(len, closing)) <= 80
+    assert " ".join(closing).startswith(
+        "Long-term fairness pays back 0.104 GiB·h in all, the scheduler as it is 0.030 GiB·h; 23.000 GiB·h are still "
+        "owed when the recording ends. "
+    )
+    (period,) = statement(header(), [ran("root.prod", 0.0, 100.0, 3)], "day")
+    write_page(tmp_path / "usage.html", [period], "day", "x", [], result)
+    assert result.meaning() in (tmp_path / "usage.html").read_text()
 
 
 @pytest.mark.parametrize("ended", [True, False])
