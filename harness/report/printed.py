@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from harness.base.errors import CallError, InputError, nearest
+from harness.base.extras import install_hint
 from harness.base.outputs import STANDARD_OUTPUT, write_output
 from harness.report.charts import Chart
 from harness.report.data import load_runs
@@ -238,8 +239,9 @@ def _drawn(group: Group, kind: str, width_mm: float | None) -> tuple[bytes, list
         import matplotlib
         from matplotlib.figure import Figure
     except ImportError:
-        hint = "pip install '/path/to/checkout[plot]', or pip install matplotlib"
-        raise InputError("figures for print need matplotlib, which is not installed", hint=hint) from None
+        raise InputError(
+            "figures for print need matplotlib, which is not installed", hint=install_hint("plot")
+        ) from None
     count = len(group.charts)
     width = (width_mm or (COLUMN_MM if count == 1 else PAGE_MM)) * _MM
     columns = max(1, min(count, 2, int(width / (NARROWEST_MM * _MM))))

@@ -168,11 +168,14 @@ def test_areas_bars_and_marks_of_any_size_are_drawn(tmp_path: Path) -> None:
             assert not written.remarks
 
 
-def test_without_matplotlib_the_error_says_how_to_install_it(
+def test_without_matplotlib_the_error_names_the_one_command_that_installs_it(
     three_policies: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """After `make run` it named a path that is nowhere: /path/to/checkout."""
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(InputError, match=r"matplotlib.*pip install '/path/to/checkout\[plot\]'"):
+    root = Path(__file__).resolve().parents[2]
+    monkeypatch.setattr(sys, "prefix", str(root / ".venv"))
+    with pytest.raises(InputError, match=rf"matplotlib.*; make -C {re.escape(str(root))} setup"):
         write_figure(figures_of(three_policies).chosen("policies"), tmp_path / "fig.svg")
     assert not list(tmp_path.glob("fig.*"))
 

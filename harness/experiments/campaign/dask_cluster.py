@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from harness.base.errors import CallError, YarnfairError
+from harness.base.extras import install_hint
 from harness.experiments.campaign.code import package_hash
 from harness.results.store import versions
 
@@ -125,9 +126,7 @@ class DaskCluster:
         try:
             import distributed
         except ImportError:
-            raise CallError(
-                "Dask is not installed", where="--executor", hint="pip install '/path/to/checkout[dask]'"
-            ) from None
+            raise CallError("Dask is not installed", where="--executor", hint=install_hint("dask")) from None
         with ExitStack() as opened:
             try:
                 client: Any = distributed.Client

@@ -21,6 +21,7 @@ from typing import Any
 
 from harness.base.debug import Timer, log_program
 from harness.base.errors import CallError, InputError
+from harness.base.extras import install_hint
 from harness.base.ties import ending_with_us
 from harness.jobs.data.kinds import KINDS, PART_BYTES, part_bytes
 from harness.jobs.data.targets import FolderTarget, HdfsTarget, Target, open_target
@@ -262,7 +263,7 @@ def _tpchgen() -> str:
     program = shutil.which("tpchgen-cli")
     beside = Path(sysconfig.get_path("scripts")) / "tpchgen-cli"
     if program is None and not beside.is_file():
-        raise InputError("no tpchgen-cli on the PATH", hint="pip install '/path/to/checkout[workloads]'")
+        raise InputError("no tpchgen-cli on the PATH", hint=install_hint("workloads"))
     return program or str(beside)
 
 
