@@ -397,7 +397,7 @@ def load_run(path: Path, known: dict[str, object] | None = None) -> Run:
     parents, leaves = _tree(series, summary)
     return Run(
         path=path,
-        label=text_of(info, "variant", "label") or record.policy or "unknown policy",
+        label=_own_label(info, record.policy),
         info=info,
         summary=phases.mean if phases else summary,
         damage=record.damage,
@@ -450,7 +450,31 @@ def load_runs(paths: Sequence[Path]) -> list[Run]:
             str(run.path),
         ),
     )
+    return _told_apart(runs)
+
+
+def labelled_alone(runs: Sequence[Run]) -> list[Run]:
+    """Return some of a page's runs with the labels that they have on a page of their own.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Runs of `load_runs`, for a section about them alone.
+
+    Returns
+    -------
+    list of Run
+        The same runs in the same order. A label names the experiment or the backend only if these runs differ in it.
+    """
+    return _told_apart([replace(run, label=_own_label(run.info, run.policy)) for run in runs])
+
+
+def _told_apart(runs: Sequence[Run]) -> list[Run]:
     return [replace(run, label=_unique(run, runs)) for run in runs]
+
+
+def _own_label(info: Mapping[str, Any], policy: str) -> str:
+    return text_of(info, "variant", "label") or policy or "unknown policy"
 
 
 #: Where a variant of one name may have run.

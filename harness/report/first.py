@@ -18,7 +18,7 @@ from harness.base.errors import YarnfairError
 from harness.base.stats import half_width_95
 from harness.policies.registry import policy_class
 from harness.policies.static import Static
-from harness.report.data import Run, short
+from harness.report.data import Run, labelled_alone, short
 from harness.report.svg import COLOURS, WIDTH, lettering, nice_ticks, number, whole
 from harness.report.tables import Head, Table, banded, figure_text
 from harness.report.variants import variants_of
@@ -38,7 +38,8 @@ class Move:
 
     ``span``: a range of the value after; ``changes``: a range of the relative change. For runs in many phases, each
     goes from the smallest to the largest value; for several seeds, it is the 95 % interval. ``unclear``: text for a
-    change of uncertain direction.
+    change of uncertain direction. ``part``: the relative change, if it is not that of the two values: with several
+    seeds it is the mean of the seeds' changes, which ``changes`` is the interval of.
     """
 
     queue: str
@@ -48,6 +49,12 @@ class Move:
     span: tuple[float, float] | None = None
     changes: tuple[float, float] | None = None
     unclear: str = "not in every phase"
+    part: float | None = None
+
+    @property
+    def change(self) -> float:
+        """Return the relative change; 0.1: after is 10 % larger than before."""
+        return self.after / self.before - 1 if self.part is None else self.part
 
     @property
     def is_clear(self) -> bool:
@@ -78,7 +85,7 @@ def firsts_of(runs: Sequence[Run]) -> list[First]:
     names = [str(own[0].experiment) for own in by_origin.values()]
     found = []
     for at, (name, own) in enumerate(zip(names, by_origin.values(), strict=True)):
-        first = first_of(own)
+        first = first_of(labelled_alone(own))  # the title names the experiment, so that labels need not
         if first is not None:
             title = name if len(names) > 1 else ""
             if names.count(name) > 1:  # two experiments of one name, or one on two backends
@@ -139,6 +146,7 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequenc
     found = [
         _with_intervals(_with_bands(move, *phases), before, after) for move in moves(before.summary, after.summary)
     ]
+    found.sort(key=_size)
     was = [span(phases[0], "queues", move.queue, _MEAN) for move in found]
     # With several seeds only the change shows its interval; the table of completion times has those of both values.
     now = [move.span if phases[1] is not None else None for move in found]
@@ -146,7 +154,7 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequenc
         [
             short(move.queue),
             # The result comes first: a narrow page shows no more without scrolling.
-            banded(figure_text((move.after / move.before - 1) * 100, 1), move.changes, 0, 100.0),
+            banded(figure_text(move.change * 100, 1), move.changes, 0, 100.0),
             _word(move),
             banded(figure_text(move.before, 1), its, 1),
             banded(figure_text(move.after, 1), its_now, 1),
@@ -160,8 +168,8 @@ def _two(name: str, ran: Sequence[Ran], before: Ran, after: Ran, phases: Sequenc
     seeds = max((one.seeds for move in found if (one := change(before, after, completion_of(move.queue)))), default=1)
     if seeds > 1:
         note = (
-            f"Means over {seeds} seeds. The change is given with the 95 % interval of the mean of the changes seed by "
-            f"seed; it is unclear if that interval includes 0. {note}"
+            f"Means over {seeds} seeds. The change is the mean of the changes seed by seed, with its 95 % interval; it "
+            f"is unclear if that interval includes 0. {note}"
         )
     caption = f"Mean completion time of a job by queue: from {before.label} (ring) to {after.label} (dot)"
     return First(
@@ -188,7 +196,14 @@ def _with_intervals(move: Move, before: Ran, after: Ran) -> Move:
     if found is None or found.seeds < 2:
         return move
     ends = _interval(after, move.queue)
-    return replace(move, span=ends, changes=(found.low, found.high), unclear="unclear")
+    return replace(
+        move,
+        better=_better(found.part),
+        span=ends,
+        changes=(found.low, found.high),
+        unclear="unclear",
+        part=found.part,
+    )
 
 
 def _interval(ran: Ran, queue: str) -> tuple[float, float] | None:
@@ -261,9 +276,18 @@ def moves(before: Mapping[str, object], after: Mapping[str, object]) -> list[Mov
     for queue, own in new.items():
         was, now = (one.get(_MEAN) for one in (old.get(queue) or {}, own))
         if isinstance(was, int | float) and isinstance(now, int | float) and was > 0 and now > 0:
-            part = now / was - 1
-            found.append(Move(str(queue), float(was), float(now), 0 if abs(part) <= SAME else 1 if part < 0 else -1))
-    return sorted(found, key=lambda move: -abs(math.log(move.after / move.before)))
+            found.append(Move(str(queue), float(was), float(now), _better(now / was - 1)))
+    return sorted(found, key=_size)
+
+
+def _better(part: float) -> int:
+    """Return -1, 0 or 1 for a relative change of a completion time: later, the same, sooner."""
+    return 0 if abs(part) <= SAME else 1 if part < 0 else -1
+
+
+def _size(move: Move) -> float:
+    """Return a key that sorts the largest change first; a doubled value is as large a change as a halved one."""
+    return -abs(math.log1p(move.change))
 
 
 def changes_chart(found: Sequence[Move], title: str, label: str) -> Markup:

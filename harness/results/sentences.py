@@ -48,8 +48,10 @@ class Ran:
 class Change:
     """The relative change of a value from one variant to another.
 
-    ``clear``: whether the 95 % interval of the change, ``low`` to ``high`` (over the seeds that both variants have),
-    excludes 0. With fewer than two such seeds the interval is the change itself, and it counts as clear.
+    ``part`` is the mean of the seeds' changes, over the seeds that both variants have; with fewer than two such seeds
+    the change of the values themselves. ``clear``: whether the 95 % interval of the change, ``low`` to ``high`` (over
+    the same seeds), excludes 0. With fewer than two such seeds the interval is the change itself, and it counts as
+    clear.
     """
 
     part: float
@@ -75,7 +77,8 @@ def change(before: Ran, after: Ran, value_of: Callable[[Mapping[str, object]], f
     if len(each) < 2 or len(each) < len(pairs):
         return Change(part, part, part, 1)
     half = half_width_95(each)
-    return Change(part, fmean(each) - half, fmean(each) + half, len(each))
+    mean = fmean(each)  # not the change of the means: figure and interval are of one estimator
+    return Change(mean, mean - half, mean + half, len(each))
 
 
 def completion_of(queue: str) -> Callable[[Mapping[str, Any]], float | None]:

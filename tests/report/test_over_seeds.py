@@ -17,6 +17,7 @@ from harness.report.charts import drawing
 from harness.report.curves import Curve, over_seeds
 from harness.report.data import load_runs
 from harness.report.figures import POINTS, Styles, _sampled, fairness_groups, speedup_groups
+from harness.report.first import first_of
 from harness.report.printed import figures_of, table_of, write_figure
 from harness.report.svg import BarChart, LineChart
 from harness.report.variants import drawn_variants
@@ -150,6 +151,25 @@ def test_changes_are_taken_seed_by_seed() -> None:
     alone = change(Ran("fair", False, False, fair.summary), faster, completion_of("root.a"))
     assert alone is not None
     assert (alone.seeds, alone.clear) == (1, True), "without seeds in common nothing is known of the spread"
+
+
+def test_a_change_and_its_interval_are_of_one_estimator(write_run: Write) -> None:
+    """The figure was the change of the means, the interval of the mean of the changes: it could lie outside of it."""
+    means = {"fair": (10.0, 10.0, 1000.0), "ltrf": (5.0, 5.1, 990.0)}
+    fair, faster = (ran(name, dict(enumerate(values, 1)), LOSS) for name, values in means.items())
+    found = change(fair, faster, completion_of("root.a"))
+    assert found is not None
+    assert found.part == pytest.approx((-0.5 - 0.49 - 0.01) / 3)
+    assert found.part == pytest.approx((found.low + found.high) / 2)
+    paths = [
+        write_run(f"{name},seed={k}", name, seed=k, summary={"queues": {"root.A": {"mean_completion_s": value}}})
+        for name, values in means.items()
+        for k, value in enumerate(values, 1)
+    ]
+    first = first_of(load_runs(paths))
+    assert first is not None
+    (row,) = first.tables[0].rows
+    assert row[1].startswith("\u221233.3"), "the table of winners and losers has the same figure as the sentences"
 
 
 def test_a_mean_over_seeds_of_different_length_is_one_of_their_own_samples() -> None:
