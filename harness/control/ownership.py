@@ -146,6 +146,8 @@ class Ownership(ABC):
     leased: bool = field(default=False, init=False)
     #: Evidence of another controller that no lease announces.
     rivals: Rivals = field(default_factory=Rivals, init=False)
+    #: The values of the last reading (None: no reading yet in this process).
+    _stood: Mapping[str, Values] | None = field(default=None, init=False)
 
     #: Parts that hold data per existing queue -> function that validates and copies one queue's entry of another
     #: controller's document.
@@ -231,7 +233,7 @@ class Ownership(ABC):
         ``words_lost``: another controller wrote the configuration and its announced document is lost. Changed values of
         managed attributes are then reported but not taken over.
         """
-        found = []
+        found = self._reclaim_limits(stands)
         older = self._older_groups(stands)
         taken, computed = (set[str](), False) if words_lost else self._taken(stands)
         # Only without a lease can there be a controller that nothing announces.
@@ -257,6 +259,7 @@ class Ownership(ABC):
                     continue
             for attribute, values in list(self.managed.get(path, {}).items()):
                 found += self._merge_managed(path, attribute, stands[path][attribute], values, reading)
+        self._stood = stands
         return found
 
     def _takes_computed(self, stands: Mapping[str, Values]) -> bool:
@@ -475,6 +478,41 @@ class Ownership(ABC):
             found.append(Drift(path, attribute, _stays(value, own)))
         if found:
             self._texts_back(path)
+        return found
+
+    def _reclaim_limits(self, stands: Mapping[str, Values]) -> list[Drift]:
+        """Recognise limits that a controller wrote before it restored the configuration, in a later reading.
+
+        `_reclaim` recognises them when a queue is read first. Without managed limits nobody compares them afterwards,
+        and the first policy that declares them would take those of an older copy for the administrator's. Since an
+        administrator may write a round limit that a controller wrote once, only limits of several queues that come back
+        in the same reading count, or one that no person would write.
+        """
+        before = self._stood or {}
+        back: dict[str, list[str]] = {}
+        for path, kept in self.returned.items():
+            if path not in stands or path not in self.baseline:
+                continue
+            for attribute, values in kept["ours"].items():
+                if attribute == self.SHARE or attribute in self.managed.get(path, {}):
+                    continue
+                value, own = stands[path].get(attribute), kept["baseline"].get(attribute)
+                if value in (None, own, before.get(path, {}).get(attribute)):
+                    continue
+                if value in values or value in self.written.get(self._written_as(path, attribute), []):
+                    back.setdefault(attribute, []).append(path)
+        found = []
+        for attribute, paths in back.items():
+            if len(paths) == 1 and self._limit_by_hand(attribute, stands[paths[0]][attribute]):
+                continue
+            for path in paths:
+                kept, value = self.returned[path], stands[path][attribute]
+                own = self.baseline[path][attribute] = kept["baseline"].get(attribute)
+                self.managed.setdefault(path, {})[attribute] = [value]
+                if attribute in kept.get("texts", {}):
+                    self._texts(path)[attribute] = kept["texts"][attribute]
+                text = f"{value}, which {_WRITTEN}; {_kept_as(own)}"
+                found.append(Drift(path, attribute, text))
         return found
 
     def _newcomers(self, stands: Mapping[str, Values], gone: Sequence[str]) -> list[Drift]:

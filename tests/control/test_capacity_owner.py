@@ -792,3 +792,25 @@ def test_a_share_that_somebody_gave_a_removed_queue_stays(path: Path) -> None:
     actuator.read()
     actuator.write(actuator.original())
     assert path.read_text() == percentages(a="60", b="40", c="33").replace(">a,b,c<", ">a,b<")
+
+
+def test_maxima_of_an_older_copy_that_comes_after_the_first_look_are_not_the_administrators(
+    actuator: CapacityActuator, path: Path
+) -> None:
+    """They were taken for his by the first policy that writes maxima, and a stop left them in the file."""
+    cluster = Resource(100_000, 100)
+    most = {"root.a": Resource(33_333, 33), "root.g": Resource(66_667, 67)}
+    actuator.max_shares(cluster)
+    shares = ALL | {"root.a": 1.37, "root.g.x": 1.7}
+    actuator.write(actuator.prepare(Attributes(shares, max_shares=most)))
+    opened = path.read_text()
+    assert opened.count("maximum-capacity") > FILE.count("maximum-capacity")
+    actuator.write(actuator.original())
+    actuator.forget()
+    assert actuator.read() == []
+    path.write_text(opened)
+    found = [edit for edit in actuator.read() if edit.attribute == "maximum-capacity"]
+    assert {edit.queue for edit in found} == {"root.a", "root.g"}
+    actuator.write(actuator.prepare(Attributes(shares, max_shares=dict.fromkeys(most, cluster))))
+    actuator.write(actuator.original())
+    assert path.read_text() == FILE

@@ -926,3 +926,54 @@ def test_an_older_round_weight_of_a_removed_queue_is_not_that_of_an_unrelated_ne
     )
     assert "weight of root.g.new is 100.0 (taken as its entitlement)" in {edit.line() for edit in own.read()}
     assert own.configured_weights()["root.g.new"] == 100.0
+
+
+@pytest.mark.parametrize("attribute", ["min_shares", "max_shares"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_limits_of_an_older_copy_that_comes_after_the_first_look_are_not_the_administrators(
+    attribute: str, restarted: bool
+) -> None:
+    """Soak, seed 2000624: they were taken for his with the next write, and a stop left them in the file."""
+    own, place = actuator()
+    limits = {"root.a": Resource(24576, 24), "root.b": Resource(24576, 24)}
+    # Not of b: a weight of 1 that the copy names where there was none may be the administrator's.
+    weights = {"root.a": 3.0, "root.g": 2.0}
+    put(own, weights=weights, **{attribute: limits})
+    opened = place.data
+    own.write(own.original())
+    own.forget()
+    assert place.data == FILE
+    assert own.read() == []
+    if restarted:
+        documents = json.loads(json.dumps(own.document()))
+        own = FileActuator.restored(place, documents.get)
+    place.data = opened
+    found = own.read()
+    assert {edit.queue for edit in found} == {"root.a", "root.b"}
+    assert all("which a controller wrote; yours stays" in edit.text for edit in found)
+    put(own, weights=weights, **{attribute: {**limits, "root.a": Resource(30000, 24)}})
+    own.write(own.original())
+    assert place.data == FILE
+
+
+def test_a_round_limit_of_one_queue_is_the_administrators_though_a_controller_wrote_the_same_once() -> None:
+    own, place = actuator()
+    weights = own.configured_weights()
+    put(own, weights=weights, min_shares={"root.a": Resource(24576, 24), "root.b": Resource(1537, 3)})
+    own.write(own.original())
+    own.forget()
+    assert own.read() == []
+    his = FILE.replace(b"<weight>3.0<", b"<minResources>24576 mb, 24 vcores</minResources><weight>3.0<")
+    place.data = his
+    assert own.read() == []
+    put(own, weights=weights, min_shares={"root.a": Resource(100, 1), "root.b": Resource(100, 1)})
+    own.write(own.original())
+    assert place.data == his
+    # What no person writes is a controller's, of one queue as of several.
+    own.forget()
+    own.read()
+    place.data = his.replace(b"10 mb, 1 vcores", b"1537 mb, 3 vcores")
+    (found,) = own.read()
+    assert found.queue == "root.b"
+    own.write(own.original())
+    assert place.data == his
