@@ -284,6 +284,8 @@ def _open_table(variants: Sequence[Variant]) -> list[Table]:
         ]
         for one in variants
     ]
+    if len(rows) > 1 and all(row[1:] == rows[0][1:] for row in rows):
+        rows = [["every policy", *rows[0][1:]]]
     return [by_queue("Open jobs", queues, "", rows, note)]
 
 

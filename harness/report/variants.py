@@ -113,14 +113,17 @@ def drawn_variants(runs: Sequence[Run]) -> tuple[list[Variant], str]:
     experiments = by_experiment(found)
     # A page about many experiments has fewer of each, but the first of every one.
     most = max(1, min(MOST_DRAWN, MOST_OF_ALL // max(len(experiments), 1)))
-    kept = {one.name for _, own in experiments for one in own[:most]}
+    chosen = [own if len(own) <= most else _ends_of_sweeps(own) for _, own in experiments]
+    kept = {one.name for own in chosen for one in own[:most]}
     shown = [one for one in found if one.name in kept]
     counts = [len(variant.runs) for variant in shown]
     said = []
     if len(shown) < len(found):
+        thinned = sum(map(len, chosen)) < len(found)
+        which = ": of a policy with many settings, those with the least and the largest sharing loss" if thinned else ""
         said.append(
-            f"Courses over time and speed-ups are drawn of {len(shown)} of the {len(found)} variants. Tables, findings "
-            "and charts over settings are of all of them."
+            f"Courses over time and speed-ups are drawn of {len(shown)} of the {len(found)} variants{which}. Tables, "
+            "findings and charts over settings are of all of them."
         )
     if max(counts, default=1) > 1:
         said.append(
@@ -129,6 +132,24 @@ def drawn_variants(runs: Sequence[Run]) -> tuple[list[Variant], str]:
             "nothing."
         )
     return shown, " ".join(said)
+
+
+def _ends_of_sweeps(variants: Sequence[Variant]) -> list[Variant]:
+    """Return the variants, and of a policy with more than two the one with the least and with the largest sharing loss.
+
+    Between them charts over the settings show more than another dozen of curves. Variants without a loss are ordered
+    before the others.
+    """
+    by_policy: dict[tuple[str, str], list[Variant]] = {}
+    for one in variants:
+        by_policy.setdefault((one.first.policy, one.first.mode), []).append(one)
+
+    def loss(one: Variant) -> float:
+        mean = one.mean("sharing_loss_integral")
+        return -math.inf if mean is None else mean
+
+    ends = {end.name for own in by_policy.values() for end in (min(own, key=loss), max(own, key=loss))}
+    return [one for one in variants if one.name in ends]
 
 
 def range_text(counts: Sequence[int]) -> str:

@@ -149,6 +149,32 @@ def test_no_page_sends_its_reader_to_a_path_of_the_repository(
     assert not re.findall(r"docs/\S*", page)
 
 
+def test_of_a_long_sweep_the_ends_are_drawn_and_long_tables_are_folded(write_run: Write, tmp_path: Path) -> None:
+    """A page of 13 variants was 22,800 pixels tall: courses of the first eight, and a table of 13 rows a metric."""
+    paths = [write_run("fair", "fair")]
+    for k, loss in enumerate((50.0, 30.0, 10.0, 20.0, 90.0, 40.0, 60.0, 70.0)):
+        settings = {"horizon_s": k}
+        paths.append(
+            write_run(
+                f"ltrf@outside,horizon_s={k}",
+                "ltrf",
+                mode="outside",
+                settings=settings,
+                summary={"sharing_loss_integral": loss},
+            )
+        )
+    variants, said = drawn_variants(load_runs(paths))
+    assert [one.name for one in variants] == ["fair", "ltrf@outside,horizon_s=2", "ltrf@outside,horizon_s=4"]
+    assert "3 of the 9 variants: of a policy with many settings, those with the least and the largest sharing" in said
+    assert len(drawn_variants(load_runs(paths[:8]))[0]) == 8, "up to eight all are drawn"
+    for k in range(8, 13):
+        paths.append(write_run(f"ltrf@outside,horizon_s={k}", "ltrf", mode="outside", settings={"horizon_s": k}))
+    page = render_report(paths, tmp_path / "page.html").path.read_text()
+    comparison = page[page.index('<section id="comparison">') :].partition("</section>")[0]
+    assert "<details><summary>14 rows</summary>" in comparison
+    assert "<details" not in comparison.partition("Mean completion time")[0], "the first tables are open"
+
+
 def test_of_several_experiments_each_has_its_own_charts_in_its_policies_colours(write_run: Write) -> None:
     """A page of two experiments had one policy in two colours, overlaid their loads, and left out the ninth variant."""
     policies = ("static", "fair", "ltrf", "hltrf", "naive-hltrf")
