@@ -12,6 +12,7 @@ from harness.control.clock import SteadyClock
 from harness.control.events import Observed
 from harness.control.identity import ACCEPT_OTHER, ClusterFacts, another_cluster, why_another
 from harness.control.interfaces import Entitlements, ObserverContext
+from harness.control.largest import RecentLargest
 from harness.control.settings import ControlSettings
 from harness.ledger.accounts import RECOVERY_S, AppObservation, RmAccounts
 from harness.ledger.store import LedgerStore
@@ -88,8 +89,8 @@ class RmPoller:
         self._apps_again_s = -math.inf
         self._last_apps = AppList()
         self._counts_again_s = -math.inf
-        #: The largest capacity or usage that the cluster has shown.
-        self._largest = capacity
+        #: The largest capacity or usage that the cluster has shown lately.
+        self._largest = RecentLargest(capacity, settings.period_s)
         #: The capacity at the last poll; while an RM's nodes come back after a restart, at least that of before.
         self._settled = capacity
         self._recovered_s = -math.inf
@@ -135,7 +136,7 @@ class RmPoller:
         if identity != self.identity and self.identity is not None:
             self._check_cluster(info, base, facts, looks, now_s)
         self.clock_s, self.facts = info.clock_s, facts
-        self._largest = self._largest.at_least(status.capacity).at_least(status.queues["root"].used)
+        self._largest.show(now_s, status.capacity.at_least(status.queues["root"].used))
         self._recognise(identity)
         self._settle_capacity(now_s, status.capacity)
         if asking:
@@ -147,7 +148,7 @@ class RmPoller:
                 now_s,
                 looks,
                 rm_began_anew=bool(self.news),
-                capacity=self._largest,
+                capacity=self._largest.capacity,
                 rm_age_s=_age_s(info.started_on_ms, apps),
                 passed_over=apps.skipped,
             )

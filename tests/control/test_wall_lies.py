@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
+from harness.control.largest import RECENT_S
 from harness.model.resources import Resource
 from harness.yarn.answers import AppList
 from harness.yarn.errors import BadAnswer
 from tests.control.driven import controlled, kinds, rm_with_load
-from tests.control.rm_model import RmModel
+from tests.control.rm_model import CAPACITY, RmModel, silence
 
 
 def hour_old() -> RmModel:
@@ -107,3 +108,61 @@ def test_held_resources_beyond_the_cluster_are_refused_and_said(tmp_path: Path) 
             if report.alarms:
                 assert "it holds 1,000,000,000,000 MiB" in report.alarms[0].text
         assert report.consumed["root.a"][0] == 42 * 1024
+
+
+def sized(rm: RmModel, size: list[Resource]) -> None:
+    """The cluster's capacity is the last one of ``size``."""
+    answer = rm.rest.scheduler
+    rm.rest.scheduler = lambda: replace(answer(), capacity=size[-1])
+
+
+def test_a_cluster_that_has_shrunk_for_good_is_not_believed_what_its_former_size_could_give(tmp_path: Path) -> None:
+    """The largest capacity ever shown was the bound, so a lie of the old size passed years after the nodes had gone."""
+    rm = hour_old()
+    size = [CAPACITY]
+    sized(rm, size)
+    lie = CAPACITY.memory_mb * 20
+    with controlled(rm, tmp_path, period_s=30.0) as controller:
+        controller.tick()
+        rm.now_s += 30.0
+        size.append(Resource(10 * 1024, 10))
+        for _ in range(round(2 * RECENT_S / 30.0) + 2):
+            assert controller.tick().alarms == ()
+            rm.now_s += 30.0
+        rm.apps["x"].lie = (lie, 0)
+        report = controller.tick()
+        assert kinds(report) == {"app"}
+        assert "more than the cluster could give" in report.alarms[0].text
+        rm.apps["x"].lie = (0, 0)
+        before = controller.tick().consumed["root.a"][0]
+        # Nodes that come back count in the poll that shows them.
+        size.append(CAPACITY)
+        for _ in range(90):
+            rm.start("y")
+        rm.now_s += 30.0
+        report = controller.tick()
+        assert report.alarms == ()
+        assert report.consumed["root.b"][0] == pytest.approx(90 * 1024 * 30)
+        assert report.consumed["root.a"][0] == before + 1024 * 30
+
+
+def test_usage_from_before_an_outage_is_believed_though_the_cluster_is_smaller_after_it(tmp_path: Path) -> None:
+    """Nobody looked for half a day: what the cluster of before gave in this time is no lie."""
+    rm = hour_old()
+    size = [CAPACITY]
+    sized(rm, size)
+    for _ in range(90):
+        rm.start("y")
+    with controlled(rm, tmp_path, period_s=30.0) as controller:
+        controller.tick()
+        rm.down = silence()
+        for _ in range(20):
+            rm.now_s += 2160.0
+            assert kinds(controller.tick()) == {"observation"}
+        rm.down = None
+        size.append(Resource(10 * 1024, 10))
+        for container in rm.apps["y"].live():
+            rm.end("y", container)
+        report = controller.tick()
+        assert report.alarms == ()
+        assert report.consumed["root.b"][0] == pytest.approx(90 * 1024 * 20 * 2160)
