@@ -51,6 +51,9 @@ class Models:
         Share -> queue -> whether that share was the last that a controller wrote for the queue.
     left
         The queues that the present change of the configuration has removed.
+    replaced
+        The present queues to which the present change has given another share. A queue of this name may be a new one,
+        and the queue that it was may have another name now.
     later
         The queues that earlier changes have removed and whose entitlement no new queue has taken over.
     managed
@@ -62,6 +65,7 @@ class Models:
     known: Mapping[str, Mapping[str, Any]]
     wrote: Mapping[Any, Mapping[str, bool]]
     left: Collection[str]
+    replaced: Collection[str]
     later: Collection[str]
     managed: Collection[str]
     beside: Collection[str]
@@ -87,16 +91,20 @@ class Models:
     def _rank(self, path: str, model: str, last: bool) -> tuple[bool, ...]:
         """Rank a model by four criteria; the lowest rank is the likeliest.
 
-        The criteria, in order of importance: the present change removed the model; the share was the last one written
-        for the model; the model has the new queue's name (moved); the model has the new queue's parent (renamed).
+        The criteria, in order of importance: the present change removed or replaced the model; the share was the last
+        one written for the model; the model has the new queue's name (moved); the model has the new queue's parent
+        (renamed).
         """
-        return model not in self.left, not last, leaf(model) != leaf(path), parent(model) != parent(path)
+        away = model in self.left or model in self.replaced
+        return not away, not last, leaf(model) != leaf(path), parent(model) != parent(path)
 
     def _counts_if_round(self, path: str, model: str, last: bool) -> bool:
         """Return whether a share that a person may have written still identifies the model."""
         near = parent(model) == parent(path) or leaf(model) == leaf(path)
         if model in self.left and "named" not in self.known[model]:
             return last or near
+        if model in self.replaced:
+            return last and near
         return last and near and model in self.later and parent(path) in self.beside
 
     def choose(self, found: Iterable[Likeness]) -> dict[str, Likeness]:
@@ -107,7 +115,7 @@ class Models:
         for one in found:
             if one.path not in chosen and one.model not in used:
                 chosen[one.path] = one
-                if one.model not in self.managed:
+                if one.model not in self.managed or one.model in self.replaced:
                     used.add(one.model)
         # If there are more new queues than removed ones (a queue was split in two, or renamed and copied), the others
         # get their likeliest model.

@@ -533,7 +533,7 @@ class Ownership(ABC):
         # If a whole group was copied or renamed, its children are in the same order as before, so the new parents are
         # searched, too. At the first reading every queue is new, and none is a copy.
         groups = stands.keys() - self.baseline.keys() if self.baseline else set()
-        models = self._models(left, beside=steered | groups)
+        models = self._models(left, self._replaced(stands), beside=steered | groups)
         found = models.likenesses(new, self._by_hand)
         chosen = models.choose(found)
         edits = []
@@ -551,17 +551,38 @@ class Ownership(ABC):
                 edits.append(Drift(path, self.SHARE, text, taken=True))
         return edits
 
-    def _models(self, left: Sequence[str], *, beside: Collection[str]) -> Models:
+    def _replaced(self, stands: Mapping[str, Values]) -> set[str]:
+        """Return the managed queues with another share than a controller's, beside siblings that have a controller's.
+
+        If no sibling has one, an administrator has written the whole group, and not edited a controller's file.
+        """
+        written = {path: managed[self.SHARE] for path, managed in self.managed.items() if managed.get(self.SHARE)}
+        kept = {path for path in written.keys() & stands.keys() if stands[path][self.SHARE] in written[path]}
+        steered = {parent(path) for path in kept if stands[path][self.SHARE] != self.baseline[path].get(self.SHARE)}
+        others = written.keys() & stands.keys() - kept
+        return {path for path in others if parent(path) in steered}
+
+    def _models(self, left: Sequence[str], replaced: Collection[str], *, beside: Collection[str]) -> Models:
         """Return the known values of all queues for which a controller has written a share.
 
         Queues in ``left``, the ones just removed, come first. ``beside``: parents with managed or with new children.
         """
-        here = {path: {"baseline": self.baseline.get(path, {}), "ours": kept} for path, kept in self.managed.items()}
+        texts = self._part("texts") if "texts" in self.PARTS else {}
+        here = {
+            path: {"baseline": self.baseline.get(path, {}), "ours": kept, "texts": texts.get(path, {})}
+            for path, kept in self.managed.items()
+        }
         all_known = {**{path: self.departed[path] for path in left}, **self.returned, **self.departed, **here}
         known = {path: kept for path, kept in all_known.items() if self.SHARE in kept.get("baseline", {})}
         later = [path for path, kept in self.departed.items() if not kept.keys() & {"named", RENAMED}][-LATELY:]
         return Models(
-            known=known, wrote=self._wrote_for(known), left=left, later=later, managed=self.managed, beside=beside
+            known=known,
+            wrote=self._wrote_for(known),
+            left=left,
+            replaced=replaced,
+            later=later,
+            managed=self.managed,
+            beside=beside,
         )
 
     def _wrote_for(self, models: Mapping[str, Mapping[str, Any]]) -> dict[Any, dict[str, bool]]:

@@ -977,3 +977,38 @@ def test_a_round_limit_of_one_queue_is_the_administrators_though_a_controller_wr
     assert found.queue == "root.b"
     own.write(own.original())
     assert place.data == his
+
+
+@pytest.mark.parametrize("weight", ["735", "734.625"])
+def test_a_renamed_queue_keeps_its_entitlement_where_a_new_one_has_its_old_name(weight: str) -> None:
+    """A round momentary weight was taken for the renamed queue's entitlement: 735 beside weights of 1 and 7."""
+    file = (
+        b'<allocations><queue name="a"><weight> 3 </weight></queue><queue name="b"><weight>1</weight></queue>'
+        b'<queue name="c"><weight>2</weight></queue></allocations>'
+    )
+    own, place = actuator(file)
+    put(own, weights={"root.a": float(weight), "root.b": 65.5, "root.c": 200.125})
+    place.data = place.data.replace(b'name="a"', b'name="z"').replace(
+        b"</allocations>", b'<queue name="a"><weight>7</weight></queue></allocations>'
+    )
+    found = {edit.queue: edit for edit in own.read()}
+    assert "which a controller wrote for root.a; its entitlement is that one's own, 3" in found["root.z"].text
+    assert found["root.a"].taken
+    assert own.configured_weights() == {"root.a": 7.0, "root.b": 1.0, "root.c": 2.0, "root.z": 3.0}
+    own.write(own.original())
+    assert place.data == file.replace(b'name="a"', b'name="z"').replace(
+        b"</allocations>", b'<queue name="a"><weight>7</weight></queue></allocations>'
+    )
+
+
+def test_a_new_queue_of_an_administrators_own_copy_has_the_weight_that_it_says() -> None:
+    """He changes all weights of the group: that a controller wrote the new queue's once for another one is chance."""
+    file = b'<allocations><queue name="a"><weight>3</weight></queue><queue name="b"/></allocations>'
+    own, place = actuator(file)
+    put(own, weights={"root.a": 500.0, "root.b": 250.0})
+    place.data = (
+        b'<allocations><queue name="a"><weight>4</weight></queue><queue name="b"><weight>2</weight></queue>'
+        b'<queue name="c"><weight>500</weight></queue></allocations>'
+    )
+    own.read()
+    assert own.configured_weights() == {"root.a": 4.0, "root.b": 2.0, "root.c": 500.0}
