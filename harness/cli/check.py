@@ -131,21 +131,22 @@ def check(
     found = narrowed(found, metrics=metrics, tolerance=tolerance, only=only)
     place = str(recorded if recorded is not None else history[0])
     if junit is not None:
-        write_junit(found, junit, link)
+        write_junit(found, junit, link, strict=require_judged)
     if code_quality is not None:
         write_code_quality(found, place, code_quality, link)
-    for line in github(found, place, link) if on_github else ():
+    for line in github(found, place, link, strict=require_judged) if on_github else ():
         click.echo(line, err=True)
     warn(found.remarks)
-    print_result(as_json, _document(found), _lines(found, only))
+    print_result(as_json, _document(found, strict=require_judged), _lines(found, only))
     _verdict(found, recorded, require_judged)
 
 
-def _document(found: Checked) -> dict[str, Any]:
+def _document(found: Checked, *, strict: bool) -> dict[str, Any]:
     from harness.results.judged import failures
 
+    left = strict and any(one.verdict == "not judged" for one in found.held)
     return {
-        "verdict": "invalid" if found.invalid else "regression" if found.alarms else "fine",
+        "verdict": "invalid" if found.invalid else "regression" if found.alarms else "not judged" if left else "fine",
         "judged": sum(one.verdict != "not judged" for one in found.held),
         "failures": [
             {"experiment": one.experiment, "variant": one.variant, "metrics": len(one.metrics), "words": one.words}

@@ -166,7 +166,7 @@ def judged(found: Checked) -> str:
     return f"judged {len(found.held) - left} of {len(found.held)} metrics" + (f"; {left} not judged" if left else "")
 
 
-def github(found: Checked, place: str, link: str = "") -> list[str]:
+def github(found: Checked, place: str, link: str = "", *, strict: bool = False) -> list[str]:
     """Return GitHub workflow commands: an error for each failure, and for each invalid run.
 
     Parameters
@@ -177,6 +177,8 @@ def github(found: Checked, place: str, link: str = "") -> list[str]:
         The file to which annotations are attached.
     link : str
         The address of a page of the metrics over time, included in each annotation; empty: none.
+    strict : bool
+        Whether a metric that is not judged is an error, as it is for the exit code.
     """
     more = [f"over time: {link}"] if link else []
 
@@ -186,6 +188,11 @@ def github(found: Checked, place: str, link: str = "") -> list[str]:
     return [
         *(command(f"Regression: {one.title}", "\n".join([one.words, *one.lines, *more])) for one in failures(found)),
         *(command("Invalid run", f"{run}: {why}") for run, _, why in found.invalid),
+        *(
+            command(f"Not judged: {one.experiment}, {one.variant}: {one.key.title()}", one.words)
+            for one in found.held
+            if strict and one.verdict == "not judged"
+        ),
     ]
 
 

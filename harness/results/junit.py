@@ -1,11 +1,13 @@
 """A check's outcome as JUnit XML, which CI servers show: one suite per run, one case per metric.
 
-Each metric beyond its bound fails. The worst one of a variant names the others.
+Each metric beyond its bound fails. The worst one of a variant names the others. A metric that is not judged is skipped,
+or an error where the check requires that everything is judged.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +25,7 @@ def _attr(text: str) -> str:
     return quoteattr(_FORBIDDEN.sub("?", text))
 
 
-def _case(held: Held, worst: dict[int, Failure], link: str) -> list[str]:
+def _case(held: Held, worst: dict[int, Failure], link: str, strict: bool) -> list[str]:
     name = f"yarnfair.{held.experiment}.{held.variant}".replace(" ", "_")
     begin = f'    <testcase classname={_attr(name)} name={_attr(held.key.text())} time="0"'
     if held.alarm:
@@ -35,13 +37,19 @@ def _case(held: Held, worst: dict[int, Failure], link: str) -> list[str]:
         body = escape(_FORBIDDEN.sub("?", "\n".join(lines)))
         failure = f"      <failure type={_attr(held.verdict)} message={_attr(words)}>{body}</failure>"
         return [begin + ">", failure, "    </testcase>"]
+    if strict and held.verdict == "not judged":
+        return [begin + ">", f'      <error type="not judged" message={_attr(held.words)}/>', "    </testcase>"]
     if held.verdict in ("acknowledged", "not judged"):
         return [begin + ">", f"      <skipped message={_attr(held.words)}/>", "    </testcase>"]
     return [begin + "/>"]
 
 
-def junit(checked: Checked, link: str = "") -> str:
-    """Return the XML document. ``link``: the address of a page of the metrics over time, included in each failure."""
+def junit(checked: Checked, link: str = "", *, strict: bool = False) -> str:
+    """Return the XML document.
+
+    ``link``: the address of a page of the metrics over time, included in each failure. ``strict``: a metric that is not
+    judged is an error, as it is for the exit code.
+    """
     worst = {id(failure.alarms[0]): failure for failure in failures(checked)}
     suites: dict[str, list[Held]] = {}
     for held in checked.held:
@@ -50,14 +58,14 @@ def junit(checked: Checked, link: str = "") -> str:
     lines = []
     totals = [0, 0, 0, 0]
     for name, cases in suites.items():
-        counts = _counts(cases)
-        totals = [a + b for a, b in zip(totals, (*counts[:2], 0, counts[2]), strict=True)]
+        counts = _counts(cases, strict)
+        totals = [a + b for a, b in zip(totals, counts, strict=True)]
         lines.append(
-            f'  <testsuite name={_attr(name)} tests="{counts[0]}" failures="{counts[1]}" errors="0" '
-            f'skipped="{counts[2]}" time="0">'
+            f'  <testsuite name={_attr(name)} tests="{counts[0]}" failures="{counts[1]}" errors="{counts[2]}" '
+            f'skipped="{counts[3]}" time="0">'
         )
         for held in cases:
-            lines += _case(held, worst, link)
+            lines += _case(held, worst, link, strict)
         lines.append("  </testsuite>")
     for run, code, why in checked.invalid:
         totals = [totals[0] + 1, totals[1], totals[2] + 1, totals[3]]
@@ -75,17 +83,20 @@ def junit(checked: Checked, link: str = "") -> str:
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *lines, "</testsuites>", ""])
 
 
-def _counts(cases: Sequence[Held]) -> tuple[int, int, int]:
+def _counts(cases: Sequence[Held], strict: bool) -> tuple[int, int, int, int]:
+    """Return the numbers of all cases, of failures, of errors and of skipped ones."""
     failed = sum(one.alarm for one in cases)
-    return len(cases), failed, sum(one.verdict in ("acknowledged", "not judged") for one in cases)
+    verdicts = Counter(one.verdict for one in cases if not one.alarm)
+    left = verdicts["not judged"]
+    return len(cases), failed, left if strict else 0, verdicts["acknowledged"] + (0 if strict else left)
 
 
-def write_junit(checked: Checked, path: Path, link: str = "") -> None:
+def write_junit(checked: Checked, path: Path, link: str = "", *, strict: bool = False) -> None:
     """Write the document atomically.
 
     Raises InputError if the disk refuses.
     """
-    write_output(path, junit(checked, link), hint="choose another --junit FILE")
+    write_output(path, junit(checked, link, strict=strict), hint="choose another --junit FILE")
 
 
 @dataclass(frozen=True, slots=True)

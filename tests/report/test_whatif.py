@@ -310,6 +310,10 @@ def test_the_page_in_a_browser(served: str, tmp_path: Path) -> None:
         assert "20 phases" in table
         cells = browser.run("[...document.querySelectorAll('#table tbody td')].map(cell => cell.textContent)")
         assert [cell for cell in cells if " to " not in cell] == [], "each prediction has its band"
+        changes = [cell for cell in cells if "%" in cell]
+        digits = re.compile(r"[+\u2212]?[\d,]+\.\d % \([+\u2212]?[\d,]+\.\d to [+\u2212]?[\d,]+\.\d\)")
+        # The band of a change of +0.5 % was "0 to +1".
+        assert [cell for cell in changes if not digits.fullmatch(cell)] == []
         picture = browser.run("document.querySelector('#charts-b svg[role=img] path.c').getAttribute('d')")
         # A colleague opens the address.
         address = browser.run("location.href")

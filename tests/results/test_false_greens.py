@@ -237,6 +237,23 @@ def test_every_worse_metric_is_a_failure_in_junit(
     assert skipped == {"run"}, "the other two seeds"
 
 
+def test_what_must_be_judged_is_red_everywhere(
+    baseline: Path, write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With --require-judged a missing seed ended with 1, but was `skipped` in JUnit, `fine` in JSON, not annotated."""
+    one, xml = write("one", seed=1, backend="sim"), tmp_path / "j.xml"
+    arguments = ("check", one, "--baseline", baseline, "--junit", xml, "--github", "--json")
+    code, out, err = call(capsys, *arguments, "--require-judged")
+    assert (code, json.loads(out)["verdict"]) == (1, "not judged")
+    assert sum(line.startswith("::error ") and "title=Not judged" in line for line in err.splitlines()) == 1
+    root = ET.parse(xml).getroot()
+    assert (root.get("failures"), root.get("errors"), root.get("skipped")) == ("0", "1", "0")
+    (case,) = (case for case in root.iter("testcase") if case.find("error") is not None)
+    assert case.get("name") == "run"
+    assert call(capsys, *arguments)[0] == 0
+    assert ET.parse(xml).getroot().get("skipped") == "1"
+
+
 def test_a_weak_baseline_says_what_it_can_find(
     write: Write, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
