@@ -244,12 +244,38 @@ def outside_pairs(values: Values) -> str:
     return markdown(head, rows) + f"\n\nLess loss from outside in {less['less_loss']} of {less['runs']} pairs."
 
 
+def mapreduce_jobs(values: Values) -> str:
+    """Each real MapReduce job and its simulation, real / simulated."""
+    rows = []
+    for job in values["runs"]:
+        both = {
+            key: f"{job[key]['real']} / {job[key]['simulated']}"
+            for key in ("completion_s", "first_reduce_s", "early", "early_s", "ramped_down", "preempted")
+        }
+        name = f"{job['scenario']}, {job['scheduler']}" + (", the other job" if job["job"] else "")
+        parts = [f"{100 * job[f'{key}_difference']:.1f} %" for key in ("completion", "maps_asked", "reduces_asked")]
+        rows.append((name, f"{job['load_average']:.0f}", *both.values(), ", ".join(parts)))
+    head = (
+        "job",
+        "load",
+        "completion, s",
+        "first reduce asked for, s",
+        "reduces held when the last map ends",
+        "seconds that reduces hold until then",
+        "asks taken back",
+        "reduces preempted",
+        "differences: completion, maps asked for, reduces asked for",
+    )
+    return markdown(head, rows)
+
+
 #: Name -> (record, table).
 TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {
     "horizons": ("outside", partial(horizons, given=("auto", "20", "80", "160", "320", "640", "1280"))),
     "horizons-60s": ("outside-60s", partial(horizons, given=("auto", "60", "240", "480", "960", "1920"))),
     "affinities": ("outside-hierarchy", affinities),
     "outside-pairs": ("outside-pairs", outside_pairs),
+    "mapreduce-jobs": ("mapreduce-master", mapreduce_jobs),
     "fit": ("fit", fits),
     "fit-preemption": ("fit-preemption", fits),
     "ltyarn-flow": ("ltyarn", flow),

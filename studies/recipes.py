@@ -126,7 +126,7 @@ REAL = (
     *("ltyarn-real-replayed", "ltyarn-real-small", "ltyarn-real-small-docker", "ltyarn-small"),
     *("ltyarn-small-docker", "others-real", "outside-real"),
     *("outside-real-short", "planned", "preempted", "real-faults"),
-    *("sim-against-real", "sim-against-real-capacity", "spark-dynamic", "steered"),
+    *("mapreduce-master", "sim-against-real", "sim-against-real-capacity", "spark-dynamic", "steered"),
     *("store-writes", "tpch-hive"),
     # Other releases' classes, of jars that no simulated record needs.
     "versions",

@@ -43,7 +43,9 @@ class Stage:
 
     ``after`` names earlier stages of the same job. The stage's tasks are requested when the fraction ``slow_start`` of
     those stages' tasks has ended (MapReduce: reduces after slow-start; 1.0: a barrier), and none of them ends before
-    all tasks of those stages have ended (a reduce waits for the last map). ``priority`` is YARN's (smaller first).
+    all tasks of those stages have ended (a reduce waits for the last map). ``tail`` is the fraction of each task's
+    duration that it works only after that: a reduce sorts and reduces when it has the output of every map, so that no
+    more than its start and its shuffle overlap with maps. ``priority`` is YARN's (smaller first).
 
     For Spark: ``delay_s`` is the time from the end of all earlier stages until the driver submits this one.
     ``shuffles``: later stages read shuffle data that the stage's tasks leave on their executors. ``caches``: the
@@ -60,6 +62,7 @@ class Stage:
     delay_s: float = 0.0
     shuffles: bool = False
     caches: bool = False
+    tail: float = 0.0
 
 
 #: Requested resources and duration of the tasks.

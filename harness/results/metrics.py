@@ -124,9 +124,9 @@ def ideal_alone_s(job: JobSpec, capacity: Resource) -> float:
     """Return how long a job would take alone on the empty cluster, with expected task durations, seconds.
 
     Stage by stage in waves: ceil(tasks / containers that fit beside the AM) x mean duration; a stage begins when the
-    fraction ``slow_start`` of the stages before it has ended, and ends no earlier than they do. Spark: all slots of its
-    executors at once. A service, or a killed job: its lifetime. Without scheduling delays and stragglers. This is the
-    denominator of `slowdown`.
+    fraction ``slow_start`` of the stages before it has ended, and ends no earlier than they do, its tasks' tails later.
+    Spark: all slots of its executors at once. A service, or a killed job: its lifetime. Without scheduling delays and
+    stragglers. This is the denominator of `slowdown`.
     """
     if job.kind == "service" or job.lifetime_s is not None:
         return job.lifetime_s or 0.0
@@ -144,7 +144,8 @@ def ideal_alone_s(job: JobSpec, capacity: Resource) -> float:
         begin = max((begins[n] + stage.slow_start * (ends[n] - begins[n]) for n in before), default=0.0)
         waves = -(-stage.tasks // wide(stage))
         begins[stage.name] = begin
-        ends[stage.name] = max([begin + waves * expected_s(stage.duration), *(ends[n] for n in before)])
+        task_s = expected_s(stage.duration)
+        ends[stage.name] = max([begin + waves * task_s, *(ends[n] + stage.tail * task_s for n in before)])
     # Rounded, because a C library's exp differs in the last place from machine to machine.
     return round(max(ends.values(), default=0.0), 9)
 

@@ -295,6 +295,7 @@ class Feed:
                 ("a", a),
                 ("b", b),
                 ("slow_start", stage.slow_start),
+                ("tail", stage.tail),
                 ("bucket_ms", -1),
                 ("first_value", first),
                 ("redo_head", -1),
@@ -412,6 +413,8 @@ class Feed:
             raise refuse(f"{label} has {stage.tasks} tasks", f"give 0 to {MOST_TASKS}")
         if not (0.0 <= stage.slow_start <= 1.0):
             raise refuse(f"slow_start of {label} is {stage.slow_start!r}", "give a fraction from 0 to 1")
+        if not (0.0 <= stage.tail <= 1.0) or (stage.tail and job.kind not in ("mapreduce", "dag")):
+            raise refuse(f"tail of {label} is {stage.tail!r}", "give MapReduce and DAGs a fraction from 0 to 1")
         for other in stage.after:
             if other not in names:
                 raise refuse(f"{label} comes after {other!r}, which is not a stage of the job", "mend `after`")

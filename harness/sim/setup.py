@@ -172,6 +172,8 @@ class SimSetup:
     record_tasks: bool = False
     #: Record the calls of the scheduler as a decision script (harness.sim.calls). For Hadoop's orders only.
     record_script: bool = False
+    #: Record the decisions of MapReduce AMs (``SimResult.masters``) also without a script, for any scheduler.
+    record_masters: bool = False
     #: Record the controller's decisions and what it wrote (outside only).
     record_decisions: bool = True
     #: Skip heartbeats that cannot change anything; False only to show that it makes no difference.
@@ -268,7 +270,8 @@ class SimResult:
     writes: list[tuple[float, dict[str, float]]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
     script: dict[str, Any] | None = None  # with ``record_script``
-    #: With ``record_script``: input and result of the decisions of MapReduce AMs (harness.sim.calls), for tests.
+    #: With ``record_masters`` or ``record_script``: input and result of the decisions of MapReduce AMs
+    #: (harness.sim.calls).
     masters: list[dict[str, int]] | None = None
     #: Why the run, which was stopped, could never have ended; '' if it was not stopped.
     stuck: str = ""

@@ -84,8 +84,8 @@ class Simulation:
         self.order = [self.scheduler.queue_index(queue.path) for queue in self.tree]
         self._set_long_term()
         self.jobs = JobTable()
-        #: The recorded calls of the scheduler, with ``record_script``.
-        self.calls = self._calls(conf) if setup.record_script else None
+        #: The recorded calls of the scheduler, with ``record_script`` or ``record_masters``.
+        self.calls = self._calls(conf) if setup.record_script or setup.record_masters else None
         self._in_force = self.allocations
         self.share = shares_of(self.tree, setup.entitlements)
         scale = float(self._capacity().memory_mb) if setup.resource == "dominant" else 1.0
@@ -142,7 +142,7 @@ class Simulation:
         )
 
     def _calls(self, conf: Mapping[str, str]) -> Calls:
-        if self._order_mode() != STOCK or self._ltrf_leaves():
+        if self.setup.record_script and (self._order_mode() != STOCK or self._ltrf_leaves()):
             raise InputError(
                 "a run whose order is not Hadoop's is not a decision script",
                 where="record_script",
@@ -247,7 +247,7 @@ class Simulation:
             ("skip", int(setup.skip_heartbeats)),
             ("user_keys", int(self.scheduler.S.xg["rule"][0] == RULE_USER)),
             ("record_tasks", int(setup.record_tasks)),
-            ("record_calls", int(setup.record_script)),
+            ("record_calls", int(setup.record_script or setup.record_masters)),
             ("update_noted_ms", -1),
             ("failure", faults.failure),
             ("max_attempts", faults.max_attempts),
@@ -494,7 +494,7 @@ class Simulation:
             tasks=self.tasks.columns() if self.setup.record_tasks and not so_far else None,
             writes=self.writes,
             decisions=self.decisions,
-            script=None if self.calls is None else self.calls.script,
+            script=self.calls.script if self.calls is not None and self.setup.record_script else None,
             masters=None if self.calls is None else self.calls.masters,
             preempted=self.scheduler.preempted(),
         )

@@ -285,13 +285,15 @@ def known_done(W: World, j: int, s: int, now: int) -> int:
 
 @kernel
 def open_stage(W: World, j: int, s: int, now: int) -> None:
-    """Open a stage whose dependencies have ended; its running tasks may end from now on."""
+    """Open a stage whose dependencies have ended; its running tasks may end from now on, after their tails."""
     W.stages[j, s].open = 1
     c = W.stages[j, s].run_head
     while c >= 0:
-        if W.runs[c].end_ms == NEVER and W.runs[c].task >= 0:
-            ends_at(W, c, max(W.runs[c].hold_ms, now))
-        c = W.runs[c].st_next
+        run = W.runs[c]
+        if run.end_ms == NEVER and run.task >= 0:
+            tail_ms = int(W.stages[j, s].tail * (run.hold_ms - run.start_ms))
+            ends_at(W, c, max(run.hold_ms, now + tail_ms))
+        c = run.st_next
 
 
 @kernel

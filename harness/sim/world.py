@@ -222,6 +222,7 @@ class StageRecord(Record):
     # fraction (0 to 1) of the tasks of the stages that it depends on that must have ended before it requests
     # tasks
     slow_start: float
+    tail: float  # fraction (0 to 1) of a task's duration that it works only after all these tasks have ended
     vc: int  # vcores of a task
     asked: int  # number of tasks requested so far, without repeated attempts
     redo_head: Int32  # first entry of the list of attempts to request again

@@ -112,6 +112,8 @@ def test_ideal_alone_by_hand() -> None:
     reduces = Stage("reduce", 2, ONE, Duration(value_s=7), ("map",), 0.1)
     assert ideal_alone_s(job("mapreduce", maps), room) == 30
     assert ideal_alone_s(job("mapreduce", maps, reduces), room) == 30, "reduces that began early end with the last map"
+    sorts = Stage("reduce", 2, ONE, Duration(value_s=7), ("map",), 0.1, tail=0.5)
+    assert ideal_alone_s(job("mapreduce", maps, sorts), room) == 33.5, "and work their tails after it"
     late = Stage("reduce", 2, ONE, Duration(value_s=7), ("map",), 1.0)
     assert ideal_alone_s(job("mapreduce", maps, late), room) == 37
     spark = job("spark", Stage("s", 12, ONE, Duration(value_s=5)), executors=100, executor_demand=ONE, executor_slots=2)

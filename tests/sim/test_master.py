@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.model.jobs import JobSpec, Stage, TaskFaults
+from harness.model.jobs import Duration, JobSpec, Stage, TaskFaults
 from harness.model.resources import Resource
 from harness.sim.simulate import simulate
 from harness.sim.tasks import KILLED
@@ -47,3 +47,42 @@ def test_masters_that_fill_the_cluster_are_noticed_while_they_look_at_their_redu
     result = simulate(setup)
     assert "wait for tasks' containers" in result.stuck
     assert result.end_s < 1000.0
+
+
+@pytest.mark.parametrize(("tail", "ends_later_s"), [(0.0, 0.0), (0.5, 10.0), (1.0, 20.0)])
+def test_an_early_reduce_works_its_tail_after_the_last_map(cases: Any, tail: float, ends_later_s: float) -> None:
+    """Reduces of 20 s begin 80 s before the last map ends: what is left then is their tail, not nothing."""
+    stages = (
+        Stage("map", 2, ONE, Duration("listed", values_s=(20.0, 120.0))),
+        Stage("reduce", 2, ONE, cases.constant(20.0), after=("map",), slow_start=0.05, priority=10, tail=tail),
+    )
+    job = JobSpec("j", "root.a", "mapreduce", ONE, stages)
+    tasks = simulate(cases.setup([job], count=2)).tasks
+    reduces = tasks["stage"] == 0
+    last_map_ms = int(tasks["end_ms"][~reduces].max())
+    assert (tasks["start_ms"][reduces] < last_map_ms - 50_000).all()
+    later = (tasks["end_ms"][reduces] - last_map_ms) / 1000
+    # The end of the last map's container becomes known at a heartbeat of its node.
+    assert ((later >= ends_later_s) & (later <= ends_later_s + 1.1)).all()
+
+
+def test_a_reduce_that_begins_after_the_last_map_takes_its_time_whatever_its_tail(cases: Any) -> None:
+    stages = (
+        Stage("map", 2, ONE, cases.constant(20.0)),
+        Stage("reduce", 2, ONE, cases.constant(20.0), after=("map",), priority=10, tail=0.5),
+    )
+    tasks = simulate(cases.setup([JobSpec("j", "root.a", "mapreduce", ONE, stages)], count=2)).tasks
+    reduces = tasks["stage"] == 0
+    assert (tasks["end_ms"][reduces] - tasks["start_ms"][reduces] == 20_000).all()
+
+
+def test_decisions_of_masters_are_recorded_without_a_script(cases: Any) -> None:
+    """The same ones as beside a script, and under the Capacity Scheduler too, which has no scripts."""
+    job = early(cases, "j", 20, 6, 0.05)
+    alone = simulate(cases.setup([job], count=2, record_masters=True))
+    assert alone.script is None
+    assert alone.masters == simulate(cases.setup([job], count=2, record_script=True)).masters
+    capacity = simulate(cases.setup([job], count=2, record_masters=True, scheduler="capacity"))
+    assert capacity.masters
+    assert {one["app"] for one in capacity.masters} == {1}
+    assert simulate(cases.setup([job], count=2)).masters is None
