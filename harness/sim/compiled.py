@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from harness.base.debug import Timer
+from harness.base.errors import InputError
 from harness.base.machine_code import announce, count_waiting, kept_in, somebody_listens
 
 if TYPE_CHECKING:
@@ -202,10 +203,19 @@ def compile_engine(scheduler: str = "fair") -> None:
 
     The user is told if something has to be compiled or waited for (`harness.base.machine_code.announce_with`). The time
     is counted in `harness.base.machine_code.waited_s`, not as time of the simulation.
+
+    Raises
+    ------
+    InputError
+        Compilation is switched off. Only decision scripts (``yarnfair decide``) can be played without it.
     """
     folder = kept_in()
     if not _compiles():
-        return
+        raise InputError(
+            "a simulated run needs compiled code",
+            where="NUMBA_DISABLE_JIT in the environment",
+            hint="unset it; of the simulator only `yarnfair decide` works without, for debugging",
+        )
     announce_compiling((scheduler,))
     if folder is None or is_compiled(scheduler):
         return

@@ -57,6 +57,14 @@ def test_tables_refuse_arrays_of_another_layout() -> None:
             state._replace(work=wrong)
 
 
+def test_without_compilation_a_run_is_refused_in_one_line(tmp_path: Path) -> None:
+    call = [sys.executable, "-m", "harness", "run", "demo", "--no-report", "--jobs", "1", "--out", str(tmp_path / "o")]
+    done = subprocess.run(call, env={**os.environ, "NUMBA_DISABLE_JIT": "1"}, capture_output=True, text=True)
+    assert done.returncode == 1
+    (line,) = [line for line in done.stderr.splitlines() if "NUMBA_DISABLE_JIT" in line]
+    assert line.startswith("yarnfair: NUMBA_DISABLE_JIT in the environment: a simulated run needs compiled code")
+
+
 ONCE = """
 import sys, time
 from pathlib import Path
