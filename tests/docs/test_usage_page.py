@@ -31,6 +31,6 @@ def test_the_statements_on_the_page_are_what_the_commands_print(
 
     printed(run)
     notes, lines = printed(command)
-    assert shown.splitlines() == [*(note.removeprefix("yarnfair: ") for note in notes), *lines]
+    assert shown.splitlines() == [*notes, *lines]
     command, _, shown = paid.partition("\n...\n")
     assert printed(command)[1] == [*lines, *shown.splitlines()]
