@@ -31,8 +31,9 @@ from harness.yarn.files import FileChanged, always
 
 #: Name of the ledger document with the path of the file that was written last, with links resolved.
 LOCATION = "location"
-#: Number of attempts to restore while somebody else keeps changing the configuration.
-_ATTEMPTS = 5
+#: Waits before further attempts to restore while somebody else keeps changing the configuration, seconds. A
+#: ResourceManager may also answer with its old configuration for some seconds after a change of its store.
+_WAITS_S = (0.0, 0.5, 1.5, 4.0, 8.0)
 ClientT = TypeVar("ClientT")
 
 
@@ -70,6 +71,7 @@ def release(
     settings: ControlSettings,
     released: Mapping[str, object] | None = None,
     recognise: Callable[[ClientT], None] = lambda _: None,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> Release:
     """Restore the administrator's values: in the file, then in the ResourceManager, finally in the bookkeeping.
 
@@ -92,6 +94,8 @@ def release(
         otherwise a standby controller may take over.
     recognise : Callable
         Called before a ResourceManager is refreshed. It raises OtherCluster if the RM belongs to another cluster.
+    sleep : Callable
+        Waits for so many seconds before a further attempt.
 
     Raises
     ------
@@ -110,7 +114,7 @@ def release(
         adopt(actuator, store, lease)
     if text := adopt_latest(actuator, store):
         notes.append(("backup", text))
-    for attempt in range(_ATTEMPTS):
+    for attempt in range(len(_WAITS_S) + 1):
         try:
             actuator.read()
         except InputError as error:
@@ -127,8 +131,9 @@ def release(
             refused = _write(actuator, prepared, _still(lease, signed=signed))
             break
         except FileChanged:
-            if attempt == _ATTEMPTS - 1:
+            if attempt == len(_WAITS_S):
                 raise
+            sleep(_WAITS_S[attempt])
     refusals = (*actuator.refusals(), *actuator.problems_of(prepared))
     notes += [("release", problem) for problem in prepared.problems]
     if actuator.beside is not None:

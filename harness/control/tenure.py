@@ -145,17 +145,25 @@ class Tenure(Generic[ClientT]):
                 if lease.taken():
                     return "stopped; a spare controller has taken over, what is in force stays so"
                 sleep(HAND_OVER_LOOK_S)
-        return f"stopped; {self.release()}"
+        return f"stopped; {self.release(sleep)}"
 
-    def release(self) -> str:
+    def release(self, sleep: Callable[[float], None] = time.sleep) -> str:
         """Restore the administrator's values and refresh the RM; return a description of the result.
 
-        Raises any failure.
+        ``sleep`` waits for so many seconds before a further attempt, if somebody else changes the configuration
+        meanwhile. Raises any failure.
         """
         self.core.forget_written()
         released = self.released.document()
         done = release(
-            self.actuator, self.store, self._lease, lambda: self.client, self.settings, released, self._recognise
+            self.actuator,
+            self.store,
+            self._lease,
+            lambda: self.client,
+            self.settings,
+            released,
+            self._recognise,
+            sleep,
         )
         self.holds = self._lease is None or released is not None
         for kind, text in done.notes:

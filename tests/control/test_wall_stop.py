@@ -16,7 +16,9 @@ from harness.control.wall import Controller
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import LocalStore
 from tests.control.driven import controlled, in_force, rm_with_load
-from tests.control.rm_model import MemoryPlace, RmModel
+from tests.control.rm_model import CapacityRmModel, MemoryPlace, RmModel
+from tests.control.soak import capacities
+from tests.control.test_gate import BEFORE, enforced
 
 WRITTEN = b"""<?xml version="1.0"?>
 <allocations>
@@ -212,3 +214,30 @@ def test_a_full_disk_is_no_other_controller(tmp_path: Path) -> None:
     rm.place.fail = InputError("cannot be written: No space left on device", where="memory.xml")
     with controlled(rm, tmp_path, lease_s=30.0) as controller, pytest.raises(InputError, match="No space left"):
         controller.stop("release")
+
+
+@pytest.mark.parametrize("stale_s", [3.0, 12.0])
+def test_a_store_that_shows_its_old_configuration_for_a_while_is_restored_all_the_same(
+    tmp_path: Path, stale_s: float
+) -> None:
+    """Five attempts within a moment found the configuration changed, and a stop left the controller's capacities."""
+    rm = CapacityRmModel(BEFORE, store=True)
+    store = rm.store
+    assert store is not None
+    with controlled(rm, tmp_path) as controller:
+        enforced(rm, controller)
+        old = store.now
+        for _ in range(10):
+            rm.start("x")
+        turn(rm, controller, 60.0)
+        assert store.now != old
+        until_s, waited = rm.now_s + stale_s, list[float]()
+        store.read = lambda: old if rm.now_s < until_s else store.now  # type: ignore[method-assign]
+
+        def wait(seconds: float) -> None:
+            waited.append(seconds)
+            rm.now_s += seconds
+
+        assert controller.stop("release", wait).endswith("the administrator's own capacities are in force")
+        assert store.now.values == capacities.properties(BEFORE)
+        assert sum(waited) <= 14.0
