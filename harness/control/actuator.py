@@ -48,8 +48,11 @@ class BaseActuator(Ownership):
     """A scheduler's configuration with its baseline and managed values."""
 
     store: object
-    #: Number of reads that found the document changed by somebody else.
+    #: Number of reads that found what is the administrator's in the document changed. An answer that is out of date, or
+    #: an older copy with a controller's values, changes nothing of it.
     edits: int = field(default=0, init=False)
+    #: What was the administrator's at the last such read (`_own_content`).
+    _own_before: object = field(default=None, init=False)
     #: Reasons why a ResourceManager would refuse the administrator's own document; None: not checked since the last
     #: read.
     _refusals: tuple[str, ...] | None = field(default=None, init=False)
@@ -212,9 +215,17 @@ class BaseActuator(Ownership):
         For the parameters see `Ownership._merge_edits`.
         """
         found = self._merge_edits(stands, words_lost=words_lost)
+        found += self._unite(stands)
         self._refusals = None
-        self.edits += 1
-        return found + self._unite(stands)
+        own = self._own_content()
+        if own is None or own != self._own_before:
+            self.edits += 1
+        self._own_before = own
+        return found
+
+    def _own_content(self) -> object:
+        """Return the present document with the administrator's values in place of managed ones; None: unknown."""
+        return None
 
     @abstractmethod
     def _unite(self, stands: Mapping[str, Values]) -> list[Drift]:

@@ -318,6 +318,9 @@ class CapacityActuator(BaseActuator):
             self._verdict = own, refused(check_properties(own, source=self.store.name).errors)
         return self._verdict[1]
 
+    def _own_content(self) -> dict[str, str]:
+        return self._own_values()
+
     def _own_refusals(self) -> tuple[str, ...]:
         return _lines(self._check_own())
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from harness.base.errors import InputError
 from harness.control.actuator import BaseActuator, Prepared
 from harness.control.gate import lines_of, refused, unlike
 from harness.control.known_traps import KnownTraps
@@ -469,9 +470,17 @@ class FileActuator(BaseActuator):
 
     def _check_own(self) -> list[Finding]:
         """Find the mistakes in the administrator's own file."""
+        return check_document(self._own_document(), source=self.store.name).errors
+
+    def _own_content(self) -> bytes | None:
+        try:
+            return self._own_document()
+        except InputError:
+            return None
+
+    def _own_document(self) -> bytes:
         changes = self._changes(self._restored(_present_values(self._file, self._names)).items())
-        own = edit_parsed(self._base(), self._file, changes, source=self.store.name).document
-        return check_document(own, source=self.store.name).errors
+        return edit_parsed(self._base(), self._file, changes, source=self.store.name).document
 
     def _own_refusals(self) -> tuple[str, ...]:
         return lines_of(refused(self._check_own()), self.store.name)

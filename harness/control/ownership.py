@@ -360,17 +360,29 @@ class Ownership(ABC):
         """Return the parents of the sibling groups whose shares come from an older copy of the document.
 
         A group is recognised by a sibling whose share is known to have been written by a controller earlier and is not
-        a round number. A round share could also be the administrator's.
+        a round number. A round share could also be the administrator's, unless several siblings have such shares and no
+        sibling has another one than a controller's or its own.
         """
-        return {
-            parent(path)
-            for path, written in self.written.items()
-            if path in stands
-            and (share := stands[path][self.SHARE]) in written
-            and share not in self.managed.get(path, {}).get(self.SHARE, [])
-            and share != self.baseline.get(path, {}).get(self.SHARE)
-            and not self._by_hand(share)
-        }
+        back: dict[str, list[bool]] = {}
+        for path, written in self.written.items():
+            if (
+                path in stands
+                and (share := stands[path][self.SHARE]) in written
+                and share not in self.managed.get(path, {}).get(self.SHARE, [])
+                and share != self.baseline.get(path, {}).get(self.SHARE)
+            ):
+                back.setdefault(parent(path), []).append(self._by_hand(share))
+        found = {above for above, by_hand in back.items() if not all(by_hand)}
+        several = {above for above, by_hand in back.items() if len(by_hand) > 1} - found
+        if several:
+            several -= {parent(path) for path in stands if not self._is_known_share(path, stands[path][self.SHARE])}
+        return found | several
+
+    def _is_known_share(self, path: str, share: object) -> bool:
+        """Return whether a queue's share is its entitlement, or one that a controller has written for it."""
+        own = self.baseline.get(path, {}).get(self.SHARE)
+        managed = self.managed.get(path, {}).get(self.SHARE, [])
+        return share == own or share in managed or share in self.written.get(path, [])
 
     def _taken(self, stands: Mapping[str, Values]) -> tuple[set[str], bool]:
         """Return the queues whose managed share was replaced by an administrator, as far as the values show.

@@ -814,3 +814,27 @@ def test_maxima_of_an_older_copy_that_comes_after_the_first_look_are_not_the_adm
     actuator.write(actuator.prepare(Attributes(shares, max_shares=dict.fromkeys(most, cluster))))
     actuator.write(actuator.original())
     assert path.read_text() == FILE
+
+
+@pytest.mark.parametrize("group", [True, False])
+def test_round_shares_that_come_back_together_are_a_controllers(path: Path, group: bool) -> None:
+    """An answer that was out of date showed the administrator's own shares for a moment, and then the written ones."""
+    before = percentages(a="40", b="35", c="25")
+    path.write_text(before)
+    actuator = CapacityActuator(FileSource(LocalStore(path)))
+    actuator.read()
+    actuator.write(actuator.prepare(Attributes({"root.a": 39.55, "root.b": 34.7, "root.c": 25.75})))
+    written = path.read_text()
+    path.write_text(before)
+    assert {edit.text for edit in actuator.read()} == {"what it was before the controller"}
+    if group:
+        path.write_text(written)
+        assert all("which a controller wrote" in edit.text for edit in actuator.read())
+        assert actuator.configured_weights() == pytest.approx({"root.a": 40.0, "root.b": 35.0, "root.c": 25.0})
+        actuator.write(actuator.original())
+        assert path.read_text() == before
+    else:
+        # One of them beside others of his own: he has chosen it.
+        path.write_text(percentages(a="39.55", b="30.45", c="30"))
+        actuator.read()
+        assert actuator.configured_weights() == pytest.approx({"root.a": 39.55, "root.b": 30.45, "root.c": 30.0})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from harness.control.wall import Controller
+from harness.yarn.capacity.source import Configuration
 from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
 from tests.control.rm_model import CapacityRmModel, RmModel
 from tests.control.soak import capacities
@@ -193,3 +195,44 @@ def test_a_file_that_the_rm_polls_is_taken_back_where_writing_it_again_did_not_h
             poll.until(rm.now_s + 10.0)
         assert told[-1] == set()
         assert rm.place.data != world.before
+
+
+@pytest.mark.parametrize("stale_s", [7.0, 40.0])
+def test_a_store_that_answers_with_its_old_configuration_is_no_edit_and_costs_no_entitlement(
+    tmp_path: Path, stale_s: float
+) -> None:
+    """Each old answer looked like an edit and ended the wait; a momentary share that had come back became his own."""
+    rm = CapacityRmModel(file(a="50", b="25", c="25"), store=True)
+    store = rm.store
+    assert store is not None
+    rm.submit("x", "root.a")
+    rm.submit("y", "root.b").pending = 3
+    put, settings, changes = store.put, rm.settings, [(-math.inf, store.now)]
+
+    def putting(values: Mapping[str, str]) -> None:
+        before = store.now
+        put(values)
+        changes.append((rm.now_s, before))
+
+    def shown() -> Configuration:
+        at_s, before = changes[-1]
+        return before if rm.now_s < at_s + stale_s else store.now
+
+    store.put = putting  # type: ignore[method-assign]
+    store.read = shown  # type: ignore[method-assign]
+    with controlled(rm, tmp_path) as controller:
+        for at in range(120):
+            if at % 4 == 0:
+                rm.start("x")
+            if at == 30:
+                store.put(capacities.properties(file(a="40", b="35", c="25")))
+            controller.tick()
+            rm.now_s += 5.0
+        rm.now_s += stale_s
+        controller.tick()
+        assert controller.actuator.configured_weights() == {"root.a": 40.0, "root.b": 35.0, "root.c": 25.0}
+        assert len(changes) < 90, "a wait lasts although the old configuration is shown"
+        rm.now_s += stale_s
+        controller.stop("release", lambda seconds: setattr(rm, "now_s", rm.now_s + seconds))
+        assert store.now.values == capacities.properties(file(a="40", b="35", c="25"))
+        assert settings() == {"root.a": 40.0, "root.b": 35.0, "root.c": 25.0}
