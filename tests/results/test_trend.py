@@ -186,7 +186,7 @@ def test_the_page_says_what_the_text_says(page: Path) -> None:
     assert "<b>" not in page.read_text().replace("&lt;b&gt;", "")
     changed, calm = page.read_text().split('id="group-')[1:]
     assert changed.count("<circle") == 24
-    assert "No metric has changed for good." in calm
+    assert "No metric has a lasting change." in calm
     assert calm.count("<circle") == 24 * calm.count("<figcaption") > 0, "metrics without a change are drawn, too"
     heads = re.findall("<th scope=.col.[^>]*>([^<]*)<", calm)
     assert heads == ["metric", "outcome", "median now", "range now"], "no empty columns"
