@@ -6,7 +6,8 @@
 Two comparisons, of every job of every run. First, each decision that a real master logged is made again by the rules of
 `harness.sim.mapreduce`. Second, the jobs of a run are simulated together on the same cluster under the same scheduler,
 with the measured times of their tasks and nothing of when these were asked for or ran; the simulated master's asks over
-time are compared with the real one's. `BAND` and `BEATS` were set before the first run. Nothing is measured here.
+time are compared with the real one's. `BAND` and `BEATS` were set before the first comparison. Nothing is
+measured here.
 """
 
 from __future__ import annotations
@@ -338,6 +339,28 @@ def simulated_course(result: SimResult, number: int, job: JobSpec) -> Course:
     return _course(rows, reduces, spans, last_map_s, completion_s, preempted)
 
 
+def headroom_differences(ran: Ran, result: SimResult, number: int) -> list[float]:
+    """Return how far the headrooms of a real and of the simulated master are from each other, MB.
+
+    One value for each decision of the real master from the first reduces that both have asked for until the last map of
+    either has a container: in this time both decide at every heartbeat.
+    """
+    assert result.masters is not None
+    zero_ms = 1000 * float(result.jobs["submitted_s"][number])
+    told = [one for one in result.masters if one["app"] == number + 1]
+    begun = [one["t"] - zero_ms for one in told if one["to_schedule"] + one["held"]]
+    waiting = [one["t"] - zero_ms for one in told if one["waiting_maps"]]
+    if not begun or not waiting:
+        return []
+    found = []
+    for decision in ran.log.decisions:
+        at = decision.at_ms - ran.submitted_ms
+        if decision.share is not None and decision.after.maps_asked and begun[0] <= at <= waiting[-1]:
+            last = next(one for one in reversed(told) if one["t"] - zero_ms <= at)
+            found.append(float(abs(decision.room_mb - last["room_mb"])))
+    return found
+
+
 def difference(real: Course, simulated: Course, name: str) -> float:
     """Integral of the absolute difference of two courses, as a fraction of the real one's integral."""
     at = np.unique(np.concatenate([real.at_s, simulated.at_s]))
@@ -377,6 +400,7 @@ def compared(folder: Path, *, tails: bool = True) -> list[dict[str, Any]]:
                 "changes": again.changes,
                 "headroom_not_logged": one.log.without_room,
                 "told_before_exit_s": told_before_exit_s(one),
+                "headroom_difference_mb": headroom_differences(one, result, at),
                 **{
                     name: {"real": _short(getattr(real, name)), "simulated": _short(getattr(simulated, name))}
                     for name in (
@@ -426,6 +450,25 @@ _DECISIONS = {
 }
 
 
+def headrooms(jobs: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Return by scheduler how often the real and the simulated headroom are the same, and their mean difference.
+
+    The lists of single differences leave the jobs' documents.
+    """
+    found: dict[str, list[float]] = {}
+    for job in jobs:
+        found.setdefault(job["scheduler"], []).extend(job.pop("headroom_difference_mb"))
+    return {
+        scheduler: {
+            "compared": len(values),
+            "same": sum(value == 0 for value in values),
+            "mean_mb": round(statistics.fmean(values), 1),
+        }
+        for scheduler, values in found.items()
+        if values
+    }
+
+
 def against_itself(folders: Sequence[Path]) -> dict[str, Any]:
     """Return how far repeats of the same scenario under the same scheduler are from each other, as `summary` has it."""
     by_scenario: dict[str, list[list[Course]]] = {}
@@ -464,6 +507,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "most": max(one["load_average"] for one in jobs),
         },
         "told_before_exit_s": {"least": min(lags), "most": max(lags)},
+        "headroom": headrooms(jobs),
         "all": summary(jobs),
         "without_tails": summary(without),
         "real_against_real": against_itself(folders),

@@ -1,5 +1,5 @@
-"""One of the papers' applications on a real cluster: it computes, its answer is checked, a failing one says why; and
-what the cluster's JobHistoryServer (`up --history`) then tells of it, for `record --history`."""
+"""One of the papers' applications on a real cluster: it computes, its answer is checked, a failing one says why; what a
+master decides about early reduces; and what the cluster's JobHistoryServer (`up --history`) tells, for `record`."""
 
 from __future__ import annotations
 
@@ -19,6 +19,9 @@ from harness.jobs.data.generate import FolderTarget, generate
 from harness.jobs.engines.base import Request
 from harness.traces.history import History
 from harness.traces.recorded import read_trace
+from harness.yarn.rest import RestClient
+from studies import mapreduce_real as study
+from studies.mapreduce_master import decisions_again, read_run, real_course
 from tests.cluster.local_clusters import one_queue, runner
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-jobs")]
@@ -37,6 +40,28 @@ def told_by(url: str, application: str, log: Path) -> dict[str, list[float]]:
             return {stage["name"]: stage["tasks_s"] for stage in found["stages"]}
         assert time.monotonic() < until, log.read_text()[-2000:]
         time.sleep(0.5)
+
+
+def early_reduces(rest: RestClient, folder: Path) -> None:
+    """A job asks for reduces before its last map has a container, and decides each time as the simulator's rules."""
+    sleeping = study.Job("root.a", maps_s=(1.0,) * 7, reduces_s=(0.5, 0.5))
+    app = study.submit(rest, folder, sleeping, "early")
+    until = time.monotonic() + 240
+    while not (status := rest.app(app)).final:
+        assert time.monotonic() < until, status
+        time.sleep(0.5)
+    assert status.final_status == "SUCCEEDED", status.diagnostics
+    study.keep_logs(app, folder / "early", folder / "state", folder / "kept" / "job0")
+    told = {"maps": 7, "reduces": 2, "slow_start": 0.05, "submitted_ms": status.started_ms}
+    told |= {"finished_ms": status.finished_ms}
+    (folder / "kept" / "run.json").write_text(json.dumps({"jobs": [told]}))
+    _, (ran,) = read_run(folder / "kept")
+    again = decisions_again(ran)
+    assert again.decisions == again.equal > 5
+    assert again.changes >= 1
+    course = real_course(ran)
+    assert 1 <= course.maps_done < 7
+    assert course.first_reduce_s < course.completion_s
 
 
 def test_an_application_computes_is_told_of_and_a_failing_one_says_why(
@@ -71,6 +96,8 @@ def test_an_application_computes_is_told_of_and_a_failing_one_says_why(
         assert ended.value.code in (0, None)
         assert json.loads(capsys.readouterr().out)["detail"]["tasks"] == 1
         assert {stage.name: list(stage.tasks_s) for stage in read_trace(trace).jobs[0].stages} == told
+
+        early_reduces(rest, tmp_path)
 
         # A program that cannot be started on the nodes.
         once = {"mapreduce.map.maxattempts": "1"}
