@@ -184,6 +184,8 @@ class Process:
     folder: Path = Path()
     log: Sink = field(default_factory=Sink)
     pause_s: float = 0.0
+    #: Whether a wait within this tick lasted longer than it should have, because another one's tick ran meanwhile.
+    held_up: bool = False
     #: What applications had used at the first look of this ledger (None: no look yet, or it cannot be told).
     baseline: dict[str, tuple[int, int]] | None = None
     #: Queue -> how far that may be from the truth, MiB-seconds.
@@ -345,7 +347,7 @@ class Process:
             return
         world, begun_s = self.world, self.world.agenda.now_s
         self.ticking, world.changed_in_tick, self.begun_s = True, False, begun_s
-        self.begun_rm, self.begun_edits = world.active.standing(), world.file.edits
+        self.begun_rm, self.begun_edits, self.held_up = world.active.standing(), world.file.edits, False
         world.wire.begin_tick(self.name)
         with world.acting(self):
             try:

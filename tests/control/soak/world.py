@@ -191,10 +191,14 @@ class World:
             if process.disk.dead:
                 raise Killed
         acting, self._acting = self._acting, []
+        end_s = self.agenda.now_s + max(seconds, 0.0)
         try:
-            self.agenda.run_until(self.agenda.now_s + max(seconds, 0.0))
+            self.agenda.run_until(end_s)
         finally:
             self._acting = acting
+        if acting and self.agenda.now_s > end_s + 1.0:
+            # Another one's tick began while this one waited, and lasted longer.
+            acting[-1].held_up = True
 
     def periods(self, rng: random.Random, least: float, most: float) -> float:
         """A time within so many periods, seconds."""
