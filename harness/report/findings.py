@@ -176,7 +176,8 @@ def evidence_of(cases: Sequence[OfVariant]) -> tuple[str, ...]:
 
     A variant with several seeds has one line. It begins with the number of runs in which the claim holds, and has the
     mean of each value with half of its 95 % interval over the seeds. If a value is compared with another run's, mean
-    and interval are of the differences by seed: if the interval contains 0, the seeds do not show which is larger.
+    and interval are of the differences by seed. If that interval contains 0, and that of the relative changes as well,
+    the seeds do not show which is larger; if it alone does, because seeds differ in size, the change is given too.
     """
     by_variant: dict[str, list[OfVariant]] = {}
     for case in cases:
@@ -211,8 +212,14 @@ def _over_seeds(figures: Sequence[Figure]) -> str:
     half = half_width_95(each)
     if not half:
         return text
-    clear = "" if abs(fmean(each)) > half else ", not told from chance"
-    return f"{text}, a difference of {first.mean(each, signed=True)}{clear}"
+    text += f", a difference of {first.mean(each, signed=True)}"
+    if abs(fmean(each)) > half:
+        return text
+    if min(against) > 0:
+        parts = [one.value / other - 1 for one, other in zip(figures, against, strict=True)]
+        if abs(fmean(parts)) > half_width_95(parts):
+            return f"{text}, a change of {Figure('', 0.0, '%', scale=100.0).mean(parts, signed=True)}"
+    return f"{text}, not told from chance"
 
 
 def finding(title: str, source: str, claim: str, rule: str) -> Callable[[Cases], Rule]:
