@@ -34,7 +34,9 @@ class _Attempts:
         elif end < start:
             self.leave_out(BACKWARDS, 1)
         else:
-            self.kept.append(Attempt(kind, start, end, task=task))
+            took_ms = _time(record.get("elapsedShuffleTime"))
+            shuffled_ms = start + took_ms if took_ms is not None and took_ms <= end - start else 0
+            self.kept.append(Attempt(kind, start, end, task=task, shuffled_ms=shuffled_ms))
 
     def leave_out(self, reason: str, attempts: int) -> None:
         self.left_out[reason] = self.left_out.get(reason, Totals()) + Totals(attempts=attempts)
@@ -78,8 +80,6 @@ class History:
             return master_alone(sizes) if tasks else None
         for reason, totals in attempts.left_out.items():
             self.left_out[reason] = self.left_out.get(reason, Totals()) + totals
-        # A reduce's whole time includes its wait for the last map: a replayed reduce's time counts from its own start,
-        # and the replay only prevents it from ending before the maps.
         return load_of(attempts.kept, sizes) if attempts.kept else None
 
     def _attempts(self, job: str, tasks: Sequence[Mapping[str, object]], about: Mapping[str, object]) -> _Attempts:

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from harness.model.resources import Resource
@@ -182,6 +183,8 @@ class Attempt:
         The number of the AM attempt that started it, from 1 on.
     task : str
         The task's id; '': the attempt is a task of its own.
+    shuffled_ms : int
+        When a reduce had the output of all maps, milliseconds since 1970; 0: not known.
     """
 
     kind: str
@@ -189,6 +192,7 @@ class Attempt:
     end_ms: int
     master: int = 1
     task: str = ""
+    shuffled_ms: int = 0
 
     @property
     def held_ms(self) -> int:
@@ -209,7 +213,7 @@ def load_of(attempts: Iterable[Attempt], sizes: ContainerSizes) -> dict[str, Any
     Every attempt, successful or not, is one task of the line, in order of its start, because it held a container for as
     long. An attempt that began after an earlier one of the same task had ended repeats that one; an attempt that began
     before (a speculative copy) runs beside it. Attempts that a second AM started wait for all that the first one had
-    started.
+    started. What reduces waited for maps is told apart from their work (`waits_of`).
     """
     stages: dict[tuple[int, str], _Stage] = {}
     ordered = sorted(attempts, key=lambda one: (one.master, one.kind, one.start_ms))
@@ -233,10 +237,61 @@ def load_of(attempts: Iterable[Attempt], sizes: ContainerSizes) -> dict[str, Any
                 "priority": MAP_PRIORITY if kind == "map" else REDUCE_PRIORITY,
             }
         )
+        if maps is not None:
+            waits = waits_of(stage.attempts, maps.attempts)
+            if waits.tail:
+                lines[-1] |= {"waits_s": [wait / 1000.0 for wait in waits.waits_ms], "tail": waits.tail}
         retry_of = retries(stage.attempts)
         if any(before is not None for before in retry_of):
             lines[-1]["retry_of"] = retry_of
     return {"am": _demand(sizes.master), "stages": lines or [_no_tasks(sizes)]}
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long the reduces of a job waited for its maps, and how much of their work had to wait.
+
+    Attributes
+    ----------
+    waits_ms : tuple of int
+        For each attempt, the milliseconds of its time in which it did nothing but wait.
+    tail : float
+        The fraction (0 to 1) of their work that they do only after the last map.
+    """
+
+    waits_ms: tuple[int, ...]
+    tail: float
+
+
+def waits_of(reduces: Sequence[Attempt], maps: Sequence[Attempt]) -> Waits:
+    """Return what reduces that began before the last map's end waited for it.
+
+    Such a reduce fetches what maps have written and waits for the next ones; it sorts and reduces after the last one.
+    So all that it did after the last map's end is work that must wait, its tail. Of the time before, only as much is
+    work as a reduce takes from its start to the end of its shuffle where no map is left: the mean of the job's reduces
+    that began later and whose shuffle's end is known. Without such reduces it is not known and counts as no work.
+
+    Parameters
+    ----------
+    reduces, maps : sequence of Attempt
+        The attempts of one AM.
+
+    Returns
+    -------
+    Waits
+        An attempt that began after the last map, or ended before (a killed one), did not wait.
+    """
+    last_ms = max(one.end_ms for one in maps)
+    early = [one.start_ms < last_ms < one.end_ms for one in reduces]
+    begun_ms = [one.shuffled_ms - one.start_ms for one in reduces if last_ms <= one.start_ms <= one.shuffled_ms]
+    begin_ms = fmean(begun_ms) if begun_ms else 0.0
+    waits_ms = tuple(
+        max(round(last_ms - one.start_ms - begin_ms), 0) if waited else 0
+        for one, waited in zip(reduces, early, strict=True)
+    )
+    after_ms = sum(one.end_ms - last_ms for one, waited in zip(reduces, early, strict=True) if waited)
+    worked_ms = sum(one.held_ms - wait for one, wait, waited in zip(reduces, waits_ms, early, strict=True) if waited)
+    return Waits(waits_ms, round(after_ms / worked_ms, 6) if worked_ms else 0.0)
 
 
 def retries(attempts: Sequence[Attempt]) -> list[int | None]:

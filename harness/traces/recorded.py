@@ -187,6 +187,7 @@ class StageLine(Line):
     """Tasks of one type, with the seconds that each of them worked.
 
     ``starts_s``: additional time for the start of each one's container (empty: unknown, or in the first line's delays).
+    ``waits_s`` and ``tail``: see `harness.traces.mapreduce.waits_of`.
     """
 
     name: Name
@@ -206,6 +207,12 @@ class StageLine(Line):
     """Earlier stages that this stage waits for."""
     slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
     """The fraction of their tasks that must have ended before this stage's tasks are requested."""
+    waits_s: list[Seconds] = Field(default_factory=list, max_length=MOST_TASKS)
+    """Of the seconds in `tasks_s`, those for which each task did nothing but wait for the last task of the stages in
+    `after`, as a reduce does that starts early; may be missing. In a replay a task waits for the replay's tasks."""
+    tail: float = Field(default=0.0, ge=0, le=1, allow_inf_nan=False)
+    """The fraction of a task's work (`tasks_s` without `waits_s`) that it does only after all tasks of the stages in
+    `after` have ended, as a reduce sorts and reduces."""
     priority: int = Field(default=20, ge=0, le=10**6)
     """The priority of its requests."""
     delay_s: Seconds | None = None
@@ -216,10 +223,16 @@ class StageLine(Line):
     """For `spark` with `dynamic`: its tasks leave cached blocks on their executors."""
 
     def held_s(self) -> tuple[float, ...]:
-        """Return how long each task keeps its container."""
+        """Return how long each task kept its container."""
         if not self.starts_s:
             return tuple(self.tasks_s)
         return tuple(start + work for start, work in zip(self.starts_s, self.tasks_s, strict=True))
+
+    def worked_s(self) -> tuple[float, ...]:
+        """Return how long each task kept its container without waiting for the stages before."""
+        if not self.waits_s:
+            return self.held_s()
+        return tuple(max(held - wait, 0.0) for held, wait in zip(self.held_s(), self.waits_s, strict=True))
 
     def chains(self) -> list[list[int]]:
         """Return chains of attempts that follow one another, as indices in ``tasks_s``, in order of the first ones."""
@@ -235,23 +248,34 @@ class StageLine(Line):
 
     def tasks(self) -> Stage:
         """Return the stage in the simulator's form."""
-        held_s = self.held_s()
+        worked_s = self.worked_s()
         attempts: tuple[int, ...] = ()
         if self.retry_of:
             chains = self.chains()
-            held_s, attempts = tuple(held_s[at] for chain in chains for at in chain), tuple(map(len, chains))
+            worked_s, attempts = tuple(worked_s[at] for chain in chains for at in chain), tuple(map(len, chains))
         return Stage(
             self.name,
-            len(attempts or held_s),
+            len(attempts or worked_s),
             Resource(self.memory_mb, self.vcores),
-            Duration("listed", values_s=held_s, attempts=attempts),
+            Duration("listed", values_s=worked_s, attempts=attempts),
             tuple(self.after),
             self.slow_start,
             self.priority,
             self.delay_s or 0.0,
             self.shuffles is True,
             self.caches is True,
+            self.tail,
         )
+
+    def check_waits(self) -> None:
+        """Raise ValueError if ``waits_s`` does not give each task a part of its seconds, or nothing is waited for."""
+        if self.waits_s and len(self.waits_s) != len(self.tasks_s):
+            raise ValueError(f"stage {self.name!r} has {len(self.waits_s)} waits for {len(self.tasks_s)} tasks")
+        # Both may be rounded to milliseconds.
+        if any(wait > seconds + 0.002 for wait, seconds in zip(self.waits_s, self.tasks_s, strict=False)):
+            raise ValueError(f"a task of stage {self.name!r} waits for longer than all of its seconds")
+        if not self.after and (self.tail or any(self.waits_s)):
+            raise ValueError(f"stage {self.name!r} has waits_s or a tail, and comes after no other")
 
     def check_retries(self) -> None:
         """Raise ValueError if ``retry_of`` does not give, for each task, the earlier one that it repeats."""
@@ -352,7 +376,10 @@ class JobLine(Line):
                 raise ValueError(
                     f"stage {stage.name!r} has {len(stage.starts_s)} starts for {len(stage.tasks_s)} tasks"
                 )
+            stage.check_waits()
             stage.check_retries()
+            if self.kind == "spark" and (stage.tail or stage.waits_s):
+                raise ValueError(f"stage {stage.name!r} is Spark's: its tasks begin when those before have ended")
             if self.kind != "spark" and not stage.memory_mb + stage.vcores:
                 raise ValueError(f"tasks of stage {stage.name!r} ask for nothing")
         return self
@@ -504,6 +531,7 @@ def job_line(
                 delay_s=_rounded(stage.delay_s or None),
                 shuffles=stage.shuffles or None,
                 caches=stage.caches or None,
+                tail=stage.tail,
             )
             for at, stage in enumerate(job.stages)
         ],

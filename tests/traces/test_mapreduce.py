@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from harness.model.resources import Resource
-from harness.traces.mapreduce import Attempt, container_sizes, heap_mb, retries
+from harness.traces.mapreduce import Attempt, container_sizes, heap_mb, load_of, retries, waits_of
+from harness.traces.recorded import JobLine
 
 
 @pytest.mark.parametrize(
@@ -68,3 +69,42 @@ def test_which_attempt_repeats_which() -> None:
         Attempt("map", 500, 600),
     ]
     assert retries(attempts) == [None, None, None, 1, 0, 2, None, None]
+
+
+def early_reduces(*, shuffled: bool) -> tuple[list[Attempt], list[Attempt]]:
+    """Maps until 100 s; a reduce from 20 to 130 s, one that was killed, and one from 110 to 150 s: 8 s to shuffle."""
+    maps = [Attempt("map", 0, 60_000), Attempt("map", 0, 100_000)]
+    reduces = [
+        Attempt("reduce", 20_000, 130_000, shuffled_ms=102_000 if shuffled else 0),
+        Attempt("reduce", 30_000, 50_000),
+        Attempt("reduce", 110_000, 150_000, shuffled_ms=118_000 if shuffled else 0),
+    ]
+    return maps, reduces
+
+
+def test_what_a_reduce_waits_for_maps_is_not_its_work() -> None:
+    """Of 110 s it waited for 72: a reduce without maps to wait for needs 8 s until its shuffle has ended."""
+    maps, reduces = early_reduces(shuffled=True)
+    found = waits_of(reduces, maps)
+    assert found.waits_ms == (72_000, 0, 0)
+    assert found.tail == pytest.approx(30 / 38, abs=1e-6)
+
+
+def test_without_the_ends_of_shuffles_all_that_is_known_to_be_work_comes_after_the_maps() -> None:
+    maps, reduces = early_reduces(shuffled=False)
+    assert waits_of(reduces, maps).waits_ms == (80_000, 0, 0)
+    assert waits_of(reduces, maps).tail == 1.0
+    late = waits_of(reduces[2:], maps)
+    assert (late.waits_ms, late.tail) == ((0,), 0.0), "nobody waited"
+
+
+@pytest.mark.parametrize("shuffled", [True, False])
+def test_a_job_line_has_the_waits_and_the_simulator_the_work(shuffled: bool) -> None:
+    maps, reduces = early_reduces(shuffled=shuffled)
+    load = load_of([*maps, *reduces], container_sizes(()))
+    line = JobLine(job="a", queue="root.a", kind="mapreduce", submit_s=0.0, **load)
+    assert line.stages[1].tasks_s == [110.0, 20.0, 40.0], "its container was held for as long"
+    _, stage = line.spec().stages
+    work_s = 38.0 if shuffled else 30.0
+    assert stage.duration.values_s == (work_s, 20.0, 40.0)
+    assert stage.tail * work_s == pytest.approx(30.0, abs=1e-4)

@@ -233,6 +233,37 @@ def test_what_was_repeated_and_killed_is_written_read_and_scaled(trace: Path, tm
     assert (twice.stages[0].duration.values_s, twice.stages[0].duration.attempts) == ((11.0, 7.0, 3.0, 5.0), (2, 2))
 
 
+def test_waits_are_written_read_and_no_work(trace: Path) -> None:
+    read = read_trace(trace)
+    size = {"memory_mb": 1024, "vcores": 1}
+    maps = StageLine(name="map", tasks_s=[10.0, 20.0], **size)
+    reduces = StageLine(name="reduce", tasks_s=[25.0, 9.0], waits_s=[12.0, 0.0], tail=0.75, after=["map"], **size)
+    line = read.jobs[0].model_copy(update={"stages": [maps, reduces], "kind": "mapreduce"})
+    trace.write_text(trace_text(read.header, [line]))
+    (again,) = read_trace(trace).jobs
+    assert again.stages == [maps, reduces]
+    (_, stage) = again.spec().stages
+    assert (stage.duration.values_s, stage.tail) == ((13.0, 9.0), 0.75)
+    assert job_line(again.spec(), [(10.0, 20.0), (13.0, 9.0)]).stages[1].tail == 0.75
+
+
+@pytest.mark.parametrize(
+    ("more", "says"),
+    [
+        ({"waits_s": [1.0]}, "1 waits for 2 tasks"),
+        ({"waits_s": [0.0, 3.0]}, "waits for longer than all of its seconds"),
+        ({"waits_s": [0.0, 1.0], "after": []}, "comes after no other"),
+        ({"tail": 1.5}, "tail"),
+    ],
+)
+def test_waits_that_cannot_be_are_refused(trace: Path, more: dict[str, Any], says: str) -> None:
+    size = {"memory_mb": 1024, "vcores": 1}
+    reduces = {"name": "reduce", "tasks_s": [2.0, 2.0], "after": ["map"], **size, **more}
+    broken(trace, 2, kind="mapreduce", stages=[{"name": "map", "tasks_s": [1.0], **size}, reduces])
+    with pytest.raises(InputError, match=says):
+        read_trace(trace)
+
+
 @pytest.mark.parametrize("text", ["", "\n", "{", "[1]\n", '{"trace": "yarnfair"}\n', '{"x": NaN}\n', "\x00\xff\n"])
 def test_files_that_are_nothing(tmp_path: Path, text: str) -> None:
     path = tmp_path / "t.jsonl"

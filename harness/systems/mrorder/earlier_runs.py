@@ -98,7 +98,7 @@ def _from_trace(path: Path, found: EarlierRuns) -> None:
     for job in read_trace(path).jobs:
         if job.kind == "mapreduce" and job.detail == "tasks":
             for stage in job.stages:
-                for seconds in stage.held_s():
+                for seconds in stage.worked_s():
                     found.add(job.name, reduce=bool(stage.after), seconds=seconds)
 
 

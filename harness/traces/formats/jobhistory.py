@@ -91,6 +91,7 @@ class _Attempt:
     kind: str
     start_ms: int | None = None
     end_ms: int | None = None
+    shuffled_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -144,7 +145,9 @@ class _History:
             case "TaskAttemptStarted":
                 self._attempt(event).start_ms = milliseconds(event["startTime"])
             case "MapAttemptFinished" | "ReduceAttemptFinished" | "TaskAttemptFinished":
-                self._attempt(event).end_ms = milliseconds(event["finishTime"])
+                attempt = self._attempt(event)
+                attempt.end_ms = milliseconds(event["finishTime"])
+                attempt.shuffled_ms = milliseconds(event.get("shuffleFinishTime"))
             case "TaskAttemptUnsuccessfulCompletion":
                 self._attempt(event).end_ms = milliseconds(event["finishTime"])
             case "TaskFinished" | "TaskFailed":
@@ -319,7 +322,8 @@ def _split(history: _History) -> tuple[Totals, list[Attempt], dict[str, Totals]]
             continue
         container_ms += end - start
         number = max(sum(1 for began in masters if began <= start), 1)
-        kept.append(Attempt(_KINDS[attempt.kind], start, end, number, attempt.task))
+        shuffled = attempt.shuffled_ms or 0
+        kept.append(Attempt(_KINDS[attempt.kind], start, end, number, attempt.task, shuffled))
         kept_tasks.add(attempt.task)
     for name in history.tasks:
         if name not in kept_tasks:

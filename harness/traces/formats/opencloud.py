@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -45,7 +45,7 @@ from harness.traces.formats.tables import (
     text,
     whole,
 )
-from harness.traces.mapreduce import MAP_PRIORITY, REDUCE_PRIORITY, SLOW_START
+from harness.traces.mapreduce import MAP_PRIORITY, REDUCE_PRIORITY, SLOW_START, Attempt, waits_of
 from harness.traces.recorded import NodeLine
 
 #: OpenCloud's machines, as its page describes them.
@@ -201,6 +201,12 @@ def _submitted_ms(job: _Job) -> float | None:
         return None
 
 
+def _attempts(job: _Job, kind: str) -> list[Attempt]:
+    """Return the attempts of one kind in order of their begin."""
+    listed = sorted(job.attempts.get(kind, ()), key=lambda one: one[1])
+    return [Attempt(kind, round(begin), round(end), task=task) for task, begin, end in listed]
+
+
 def _timed(
     name: str, job: _Job, queue: str, clock_ms: float, assumed: Assumptions, collector: Collector
 ) -> TimedJob | str:
@@ -234,8 +240,14 @@ def _timed(
             if tasks_s:
                 # A reduce waits for maps within its own time, so it may begin as early as it did.
                 early, priority = (1.0, MAP_PRIORITY) if kind == "map" else (SLOW_START, REDUCE_PRIORITY)
-                parents = frozenset((parent,))
-                works.append(Work(kind, memory_mb, vcores, tasks_s, tuple(retry_of), parents, early, priority))
+                work = Work(kind, memory_mb, vcores, tasks_s, tuple(retry_of), frozenset((parent,)), early, priority)
+                if kind == "reduce" and works:
+                    reduces, maps = (_attempts(job, one) for one in ("reduce", "map"))
+                    waits = waits_of(reduces, maps)
+                    if waits.tail:
+                        waits_s = tuple(one / 1000.0 for one in waits.waits_ms)
+                        work = replace(work, waits_s=waits_s, tail=waits.tail)
+                works.append(work)
     elif finished_ms is None:
         return NO_END
     else:

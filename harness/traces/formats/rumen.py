@@ -134,7 +134,8 @@ def _attempts(kind: str, task: Mapping[str, Any], job_end: int | None, name: str
         elif end < start:
             reasons.append(BACKWARDS)
         else:
-            kept.append(Attempt(kind, start, end, task=name))
+            shuffled = milliseconds(attempt.get("shuffleFinished")) or 0
+            kept.append(Attempt(kind, start, end, task=name, shuffled_ms=shuffled))
     return kept, reasons
 
 

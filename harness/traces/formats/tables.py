@@ -363,6 +363,10 @@ class Work:
         The fraction of the parents' tasks that must have ended.
     priority : int
         The priority of the asks.
+    waits_s : tuple of float
+        Seconds of each attempt in which it only waited for the parents' tasks; empty: none did.
+    tail : float
+        The fraction of the rest that comes after all of the parents' tasks.
     """
 
     name: str
@@ -373,6 +377,8 @@ class Work:
     parents: frozenset[str] = frozenset()
     slow_start: float = 1.0
     priority: int = MAP_PRIORITY
+    waits_s: tuple[float, ...] = ()
+    tail: float = 0.0
 
 
 def stages_of(works: Sequence[Work]) -> tuple[list[StageLine], bool]:
@@ -399,6 +405,8 @@ def stages_of(works: Sequence[Work]) -> tuple[list[StageLine], bool]:
             retry_of=list(work.retry_of) if any(before is not None for before in work.retry_of) else [],
             after=sorted(work.parents & names),
             slow_start=work.slow_start if work.parents & names else 1.0,
+            waits_s=[round(seconds, 3) for seconds in work.waits_s],
+            tail=work.tail,
             priority=work.priority,
         )
         for work in ordered

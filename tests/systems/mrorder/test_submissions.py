@@ -95,6 +95,12 @@ def test_a_folder_of_runs_and_a_trace_are_sources_too(tmp_path: Path) -> None:
     assert earlier_runs([trace]).mean_s("Sort", reduce=False) == 11
     assert earlier_runs([trace]).mean_s("Sort", reduce=True) == Fraction(9, 2)
     assert earlier_runs([trace, tmp_path / "runs"]).mean_s("Sort", reduce=False) == Fraction(37, 5)
+    maps, reduces = line.stages
+    waited = line.model_copy(update={"stages": [maps, reduces.model_copy(update={"waits_s": [3.0]})]})
+    trace.write_text(trace_text(header, [waited]))
+    assert earlier_runs([trace]).mean_s("Sort", reduce=True) == Fraction(3, 2), (
+        "waiting for maps is not a reduce's time"
+    )
 
 
 @pytest.mark.parametrize("kind", ["nothing", "empty", "simulated", "damaged", "no tasks", "other columns"])
