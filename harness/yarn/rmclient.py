@@ -56,7 +56,7 @@ class NotEffective(InputError):
     """A change did not take effect. `wrong`: queue -> description of the RM's value."""
 
     def __init__(self, wrong: Mapping[str, str], *, where: str, waited_s: float, rms: int = 1) -> None:
-        shown = "; ".join(f"{path}: {why}" for path, why in list(wrong.items())[:3])
+        shown = "; ".join(f"{path}: {why}" for path, why in sorted(wrong.items())[:3])
         more = f" and {len(wrong) - 3} more queues" if len(wrong) > 3 else ""
         super().__init__(
             f"the change did not take effect within {waited_s:g} s ({shown}{more})",

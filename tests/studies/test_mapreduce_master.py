@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import tarfile
 import time
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from harness.base.errors import InputError
 from studies import mapreduce_master as study
 from studies.allocator_log import read_containers, read_master_log
 
-RECORDED = Path(__file__).parent / "recorded" / "mapreduce_run.tar.gz"
+RECORDED = Path(__file__).parent / "recorded" / "mapreduce_run.zip"
 PREFIX = "2026-11-30 16:23:{} INFO [RMCommunicator Allocator] org.apache.hadoop.mapreduce.v2.app.rm.{}"
 AT = "2026-11-30 16:23:0{},000 INFO"
 STATE = (
@@ -28,8 +28,8 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with monkeypatch.context() as zone:
         zone.setenv("TZ", "UTC")
         time.tzset()
-        with tarfile.open(RECORDED) as archive:
-            archive.extractall(tmp_path, filter="data")
+        with zipfile.ZipFile(RECORDED) as archive:
+            archive.extractall(tmp_path)
         yield next(tmp_path.iterdir())
     time.tzset()
 
