@@ -124,6 +124,7 @@ SLOW = (
     "tests/docs/test_notebook.py",
     "tests/docs/test_tutorials.py::test_a_tutorial_works_from_its_first_line_to_its_last",
     "tests/experiments/test_as_it_goes.py",
+    "tests/experiments/test_campaign.py::test_a_dask_cluster_without_a_worker_is_told_and_not_waited_for_without_end",
     "tests/experiments/test_campaign.py::test_an_interrupt_is_130_and_a_second_campaign_waits_outside",
     "tests/experiments/test_campaign.py::test_cells_on_a_dask_cluster",
     "tests/experiments/test_campaign.py::test_kill_9_at_any_moment_loses_nothing_that_was_done",

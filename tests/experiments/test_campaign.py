@@ -12,17 +12,19 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from harness.base.errors import InputError
+from harness.base.errors import InputError, YarnfairError
 from harness.cli import main
+from harness.experiments.campaign import dask, dask_cluster
 from harness.experiments.campaign import run as runner
 from harness.experiments.campaign.dask import Dask, _unpack
+from harness.experiments.campaign.dask_cluster import DaskCluster
 from harness.experiments.campaign.executors import ExecutorEvent, Processes, run_cell
 from harness.experiments.campaign.spec import LoadedCampaign, load_campaign
 from harness.results.runs import read_runs
@@ -447,17 +449,47 @@ def dask_worker(folder: Path) -> Iterator[str]:
 
 
 def _with_a_killed_worker(loaded: LoadedCampaign, out: Path, address: str) -> None:
-    """When the first cell has ended the next one runs, and a third waits at the worker: none of them is lost."""
+    """When the first cell has ended the next one runs, and a third waits at the worker: none of them is lost.
+
+    Another worker joins, since on a busy machine Dask can fail to start the killed one again.
+    """
     executor, ended = Dask(address), []
     (worker,) = executor._client.run(os.getpid).values()
+    scheduler = address.replace("dask://", "tcp://")
+    joins = [sys.executable, "-m", "distributed.cli.dask_worker", scheduler, "--nthreads", "1", "--no-nanny"]
+    with ExitStack() as running:
 
-    def end(cell: Any, told: ExecutorEvent, state: str) -> None:
-        if not ended:
-            os.kill(worker, signal.SIGKILL)
-        ended.append(state)
+        def end(cell: Any, told: ExecutorEvent, state: str) -> None:
+            if not ended:
+                os.kill(worker, signal.SIGKILL)
+                another = subprocess.Popen([*joins, "--no-dashboard", "--local-directory", str(out.parent)])
+                running.callback(another.wait)
+                running.callback(another.kill)
+            ended.append(state)
 
-    outcome = runner.run_campaign(loaded, out, executor, watch=runner.Watch(end=end))
+        outcome = runner.run_campaign(loaded, out, executor, watch=runner.Watch(end=end))
     assert [(one.state, one.attempts) for one in outcome.standings] == [("done", 1)] * 3, ended
+
+
+@pytest.mark.xdist_group("campaign")
+def test_a_dask_cluster_without_a_worker_is_told_and_not_waited_for_without_end(
+    write: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Dask itself waits for ever: a campaign whose last worker was gone was silent, and never ended."""
+    distributed = pytest.importorskip("distributed", reason="needs the package distributed")
+    for name, value in (("LOOK_S", 0.1), ("MOST_ALONE_S", 4.0)):
+        monkeypatch.setattr(dask_cluster, name, value)
+    monkeypatch.setattr(dask, "SAY_ALONE_S", 1.0)
+    said: list[str] = []
+    watch = runner.Watch(says=lambda cell, text: said.append(text))
+    with distributed.LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as cluster:
+        address = cluster.scheduler_address.replace("tcp://", "dask://")
+        outcome = runner.run_campaign(load_campaign(write(seeds=[1])), tmp_path / "out", Dask(address), watch=watch)
+        assert {one.state for one in outcome.standings} == {"failed"}
+        assert all("has had no worker for" in (one.why or "") for one in outcome.standings)
+        assert any("cells wait for one" in text for text in said)
+        with pytest.raises(YarnfairError, match="no Dask worker finished its work"):
+            list(DaskCluster(address).map(len, [[1]]))
 
 
 @pytest.mark.xdist_group("campaign")

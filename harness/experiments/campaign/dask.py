@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError
+from harness.experiments.campaign import dask_cluster
 from harness.experiments.campaign.dask_cluster import DaskCluster, check_worker, code_identity, unpickled
 from harness.experiments.campaign.executors import ExecutorEvent, run_cell, told_afar
 from harness.experiments.campaign.spec import Cell
 from harness.experiments.kind import Loaded
 from harness.results.store import settle, staging_of
 
+#: Time between two messages that the cluster has no worker, seconds.
+SAY_ALONE_S = 60.0
 #: Number of cells per thread of a worker: one runs, and one waits.
 _AT_A_THREAD = 2
 
@@ -64,6 +67,8 @@ class Dask:
         #: Cells that have begun, or ended, since the last call; Dask's own thread adds them.
         self._begun: deque[str] = deque()
         self._news = threading.Event()
+        #: When the next message about missing workers is due, seconds without one.
+        self._say_at_s = SAY_ALONE_S
         self._topic = f"yarnfair-{uuid.uuid4().hex}"
         self._client.subscribe_topic(self._topic, self._begins)
 
@@ -87,8 +92,26 @@ class Dask:
         """Return the events since the last call; wait at most `timeout_s` seconds for one."""
         self._news.wait(timeout_s)
         self._news.clear()  # cleared before the check: later events set it again
-        begun = [ExecutorEvent(self._begun.popleft(), "begins") for _ in range(len(self._begun))]
-        return begun + [self._collect(id_) for id_, future in list(self._futures.items()) if future.done()]
+        found = [ExecutorEvent(self._begun.popleft(), "begins") for _ in range(len(self._begun))]
+        found += [self._collect(id_) for id_, future in list(self._futures.items()) if future.done()]
+        return found or self._without_workers()
+
+    def _without_workers(self) -> list[ExecutorEvent]:
+        """Return a message if the cluster has no worker; after `MOST_ALONE_S` the cells are given up."""
+        alone_s = self._cluster.alone_s() if self._futures else 0.0
+        if alone_s == 0.0:
+            self._say_at_s = SAY_ALONE_S
+        elif alone_s >= dask_cluster.MOST_ALONE_S:
+            given_up = list(self._futures)
+            for id_ in given_up:
+                self.kill(id_)
+            why = f"the Dask cluster has had no worker for {alone_s:.0f} s"
+            return [ExecutorEvent(id_, "died", why=why, passing=True) for id_ in given_up]
+        elif alone_s >= self._say_at_s:
+            self._say_at_s = alone_s + SAY_ALONE_S
+            why = f"the Dask cluster has had no worker for {alone_s:.0f} s; {len(self._futures)} cells wait for one"
+            return [ExecutorEvent(next(iter(self._futures)), "says", why=why)]
+        return []
 
     def _collect(self, id_: str) -> ExecutorEvent:
         future, folder = self._futures.pop(id_), self._folders.pop(id_)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import ExitStack
@@ -17,6 +19,10 @@ from harness.results.store import versions
 T = TypeVar("T")
 #: How often a call is submitted at most: its input may be lost with the last worker that had it.
 _TRIES = 3
+#: How often it is looked, at most, whether the cluster has a worker, seconds.
+LOOK_S = 5.0
+#: After so many seconds without a worker its work is given up. A cluster that adds machines on demand takes minutes.
+MOST_ALONE_S = 1800.0
 
 
 @cache
@@ -119,6 +125,8 @@ class DaskCluster:
 
     def __init__(self, address: str) -> None:
         """Connect, and compare the code of all workers."""
+        self._looked_s = -math.inf
+        self._alone_since_s: float | None = None
         if not address.startswith("dask://") or address == "dask://":
             raise CallError(
                 f"no executor {address[:60]!r}", where="--executor", hint="write dask://HOST:PORT, or leave it out"
@@ -156,12 +164,13 @@ class DaskCluster:
         """
         calls = list(zip(*columns, strict=True))
         pickled = pickle.dumps(function)
-        futures: list[Any] = self._submitted(pickled, calls)
+        futures: list[Any] = []
         try:
+            futures += self._submitted(pickled, calls)
             for number in range(len(calls)):
                 for left in reversed(range(_TRIES)):
                     try:
-                        yield futures[number].result()
+                        yield self._result(futures[number])
                         break
                     except CancelledError:
                         # The last worker that had the function is gone.
@@ -177,6 +186,34 @@ class DaskCluster:
         finally:
             for future in futures:
                 future.cancel()
+
+    def _result(self, future: Any) -> Any:
+        """Wait for a result; raise TimeoutError if the cluster has had no worker for `MOST_ALONE_S`."""
+        while True:
+            try:
+                return future.result(timeout=LOOK_S)
+            except TimeoutError:
+                # The call itself can raise it as well.
+                if future.done() or self.alone_s() >= MOST_ALONE_S:
+                    raise
+
+    def alone_s(self) -> float:
+        """Return for how many seconds the cluster is known to have no worker; 0 if it has one.
+
+        Dask waits for workers without a limit. The scheduler is asked once in `LOOK_S` at most.
+        """
+        now_s = time.monotonic()
+        if now_s - self._looked_s >= LOOK_S:
+            self._looked_s = now_s
+            try:
+                workers = self.client.scheduler_info(n_workers=-1)["workers"]
+            except Exception:  # the scheduler does not answer: nobody works, either
+                workers = {}
+            if workers:
+                self._alone_since_s = None
+            elif self._alone_since_s is None:
+                self._alone_since_s = now_s
+        return 0.0 if self._alone_since_s is None else now_s - self._alone_since_s
 
     def _submitted(self, pickled: bytes, calls: Sequence[Sequence[object]]) -> list[Any]:
         shipped = self.client.scatter(pickled, broadcast=True, hash=False)
