@@ -240,7 +240,7 @@ def load_of(attempts: Iterable[Attempt], sizes: ContainerSizes) -> dict[str, Any
         if maps is not None:
             waits = waits_of(stage.attempts, maps.attempts)
             if waits.tail:
-                lines[-1] |= {"waits_s": [wait / 1000.0 for wait in waits.waits_ms], "tail": waits.tail}
+                lines[-1] |= {"waits_s": list(waits.waits_s), "tail": waits.tail}
         retry_of = retries(stage.attempts)
         if any(before is not None for before in retry_of):
             lines[-1]["retry_of"] = retry_of
@@ -261,6 +261,11 @@ class Waits:
 
     waits_ms: tuple[int, ...]
     tail: float
+
+    @property
+    def waits_s(self) -> tuple[float, ...]:
+        """The same times in seconds, as a trace has them."""
+        return tuple(wait / 1000.0 for wait in self.waits_ms)
 
 
 def waits_of(reduces: Sequence[Attempt], maps: Sequence[Attempt]) -> Waits:
@@ -337,7 +342,7 @@ def _demand(size: Resource) -> dict[str, int]:
     return {"memory_mb": size.memory_mb, "vcores": size.vcores}
 
 
-def tail_s(attempts: Sequence[Attempt], finished_ms: int, began_ms: int) -> float:
+def am_end_s(attempts: Sequence[Attempt], finished_ms: int, began_ms: int) -> float:
     """Return the seconds for which a job's AM outlives its tasks (``am_end_s`` of a trace).
 
     Parameters

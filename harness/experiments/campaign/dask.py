@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from harness.base.errors import CallError
-from harness.experiments.campaign import dask_cluster
 from harness.experiments.campaign.dask_cluster import DaskCluster, check_worker, code_identity, unpickled
 from harness.experiments.campaign.executors import ExecutorEvent, run_cell, told_afar
 from harness.experiments.campaign.spec import Cell
@@ -97,11 +96,11 @@ class Dask:
         return found or self._without_workers()
 
     def _without_workers(self) -> list[ExecutorEvent]:
-        """Return a message if the cluster has no worker; after `MOST_ALONE_S` the cells are given up."""
+        """Return a message if the cluster has no worker; the cells if they are given up because of that."""
         alone_s = self._cluster.alone_s() if self._futures else 0.0
         if alone_s == 0.0:
             self._say_at_s = SAY_ALONE_S
-        elif alone_s >= dask_cluster.MOST_ALONE_S:
+        elif self._cluster.is_given_up():
             given_up = list(self._futures)
             for id_ in given_up:
                 self.kill(id_)

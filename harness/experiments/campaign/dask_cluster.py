@@ -194,8 +194,12 @@ class DaskCluster:
                 return future.result(timeout=LOOK_S)
             except TimeoutError:
                 # The call itself can raise it as well.
-                if future.done() or self.alone_s() >= MOST_ALONE_S:
+                if future.done() or self.is_given_up():
                     raise
+
+    def is_given_up(self) -> bool:
+        """Return whether the cluster has had no worker for so long that its work is given up."""
+        return self.alone_s() >= MOST_ALONE_S
 
     def alone_s(self) -> float:
         """Return for how many seconds the cluster is known to have no worker; 0 if it has one.

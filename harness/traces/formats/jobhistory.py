@@ -38,10 +38,10 @@ from harness.traces.mapreduce import (
     MASTER_HEARTBEAT_S,
     Attempt,
     ContainerSizes,
+    am_end_s,
     container_sizes,
     load_of,
     master_alone,
-    tail_s,
 )
 
 _SCHEMA, _HEAD = '{"type":"record"', "Avro-Json"
@@ -352,7 +352,7 @@ def _job(
         load["am_start_s"] = round((launched_ms - before[-1]) / 1000.0 + MASTER_HEARTBEAT_S / 2, 3)
         began_ms = masters[0] + launched_ms - before[-1]
     if finished_ms is not None:
-        load["am_end_s"] = tail_s([] if history.uber else kept, finished_ms, began_ms or submitted_ms)
+        load["am_end_s"] = am_end_s([] if history.uber else kept, finished_ms, began_ms or submitted_ms)
         if history.killed:
             load["lifetime_s"] = max(finished_ms - submitted_ms, 0) / 1000.0
     return timed_job(

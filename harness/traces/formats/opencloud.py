@@ -201,12 +201,6 @@ def _submitted_ms(job: _Job) -> float | None:
         return None
 
 
-def _attempts(job: _Job, kind: str) -> list[Attempt]:
-    """Return the attempts of one kind in order of their begin."""
-    listed = sorted(job.attempts.get(kind, ()), key=lambda one: one[1])
-    return [Attempt(kind, round(begin), round(end), task=task) for task, begin, end in listed]
-
-
 def _timed(
     name: str, job: _Job, queue: str, clock_ms: float, assumed: Assumptions, collector: Collector
 ) -> TimedJob | str:
@@ -226,8 +220,10 @@ def _timed(
     works: list[Work] = []
     tasks = 0
     if job.attempts:
+        attempts: dict[str, list[Attempt]] = {}
         for kind, parent in (("map", ""), ("reduce", "map")):
             listed = sorted(job.attempts.get(kind, ()), key=lambda one: one[1])
+            attempts[kind] = [Attempt(kind, round(begin), round(end), task=task) for task, begin, end in listed]
             collector.expect(len(listed), job.where)
             last: dict[str, int] = {}
             retry_of: list[int | None] = []
@@ -241,12 +237,10 @@ def _timed(
                 # A reduce waits for maps within its own time, so it may begin as early as it did.
                 early, priority = (1.0, MAP_PRIORITY) if kind == "map" else (SLOW_START, REDUCE_PRIORITY)
                 work = Work(kind, memory_mb, vcores, tasks_s, tuple(retry_of), frozenset((parent,)), early, priority)
-                if kind == "reduce" and works:
-                    reduces, maps = (_attempts(job, one) for one in ("reduce", "map"))
-                    waits = waits_of(reduces, maps)
+                if kind == "reduce" and attempts["map"]:
+                    waits = waits_of(attempts["reduce"], attempts["map"])
                     if waits.tail:
-                        waits_s = tuple(one / 1000.0 for one in waits.waits_ms)
-                        work = replace(work, waits_s=waits_s, tail=waits.tail)
+                        work = replace(work, waits_s=waits.waits_s, tail=waits.tail)
                 works.append(work)
     elif finished_ms is None:
         return NO_END

@@ -13,7 +13,7 @@ from typing import Any
 from harness.traces.accounting import BACKWARDS, NEVER_STARTED, NO_END, NO_START, NOTHING_RAN, UNREADABLE, Totals
 from harness.traces.formats.base import BadRecord, Collector, Reading, TimedJob, milliseconds, missing_queues, timed_job
 from harness.traces.formats.concatenated import damaged_objects
-from harness.traces.mapreduce import HADOOPS_DELAYS, Attempt, container_sizes, load_of, master_alone, tail_s
+from harness.traces.mapreduce import HADOOPS_DELAYS, Attempt, am_end_s, container_sizes, load_of, master_alone
 
 
 class Rumen:
@@ -94,7 +94,7 @@ def _job(item: Mapping[str, Any], collector: Collector) -> tuple[TimedJob | None
     )
     load = load_of(kept, sizes) if kept else master_alone(sizes)
     if finished is not None:
-        load["am_end_s"] = tail_s(kept, finished, launched if launched is not None else submitted)
+        load["am_end_s"] = am_end_s(kept, finished, launched if launched is not None else submitted)
         if item.get("outcome") == "KILLED":
             load["lifetime_s"] = max(finished - submitted, 0) / 1000.0
     found = timed_job(
