@@ -186,7 +186,7 @@ class Held:
 
 
 def read_containers(lines: Iterable[str]) -> dict[str, Held]:
-    """Return the containers that a ResourceManager allocated, by their ids."""
+    """Return when each container was held, by container id, from the lines of a ResourceManager's log."""
     found: dict[str, Held] = {}
     for line in lines:
         at, match = time_ms(line), _CONTAINER.search(line)

@@ -3,11 +3,11 @@
     python -m studies.mapreduce_real FOLDER
     python -m studies.mapreduce_master FOLDER --command "..." -o docs/records/mapreduce-master.json
 
-Two comparisons, of every job of every run. First, each decision that a real master logged is made again by the rules of
-`harness.sim.mapreduce`. Second, the jobs of a run are simulated together on the same cluster under the same scheduler,
-with the measured times of their tasks and nothing of when these were asked for or ran; the simulated master's asks over
-time are compared with the real one's. `BAND` and `BEATS` were set before the first comparison. Nothing is
-measured here.
+Every job of every run is compared twice. First, each decision that a real master logged is recomputed by the rules of
+`harness.sim.mapreduce`. Second, the jobs of a run are simulated together on the same cluster under the same scheduler.
+The simulation is given the measured durations of their tasks, but not when these were requested or ran, and the
+requests of the simulated master over time are compared with those of the real one. `BAND` and `BEATS` were set before
+the first comparison. Nothing is measured here.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ from studies.allocator_log import Decision, Held, MasterLog, read_containers, re
 from studies.mapreduce_real import ALLOCATIONS, AM_MB, CAPACITIES, NODE_MB, NODE_VCORES, NODES, TASK_MB
 from studies.result import in_one_line, write
 
-#: The largest difference that is within the band: of a completion time, and of asks over time, as a fraction of the
-#: real value. The same as for `sim-against-real`.
+#: The largest relative difference that is within the band, for a completion time and for requests over time. It is the
+#: same as for `sim-against-real`.
 BAND = 0.05
-#: The first reduce is asked for at most this many heartbeats of the master (1 s) earlier or later.
+#: The largest difference within the band for the time of the first request of a reduce, heartbeats of the master (1 s).
 BEATS = 2
 _DIGITS = 4
 #: Courses that are compared over time.
@@ -102,26 +102,26 @@ def told_before_exit_s(ran: Ran) -> float:
     return round(statistics.median((to - told) / 1000 for to, told in ends if to is not None), 2)
 
 
-# --- its decisions, made again ----------------------------------------------------------------------------------------
+# --- its decisions, recomputed ----------------------------------------------------------------------------------------
 
 
-class Again(NamedTuple):
-    """How many of a master's decisions were made again, how many of them came out the same, and changed something."""
+class Recomputed(NamedTuple):
+    """Numbers of a master's decisions: all, those that are equal when recomputed, and those that changed something."""
 
     decisions: int
     equal: int
     changes: int
 
 
-def is_made_again(decision: Decision, maps: int, slow_start: float) -> bool:
-    """Return whether the simulator's rules decide the same."""
+def is_equal(decision: Decision, maps: int, slow_start: float) -> bool:
+    """Return whether the simulator's rules have the same result."""
     after = decision.after
     scheduled, pending = after.reduces_asked - decision.change, after.pending + decision.change
     sizes = (TASK_MB, 1, TASK_MB, 1)
     room = (decision.room_mb, decision.room_vcores, 1)
     if decision.to_preempt is not None:
-        # The asks that it took back, and the reduces that it preempted, are no longer in the numbers after it; it was
-        # in no run that the headroom had room for them, so that these do not matter.
+        # The numbers after the decision no longer include the requests that it took back and the reduces that it
+        # preempted. They make no difference here, because in no run did the headroom leave room for one of them.
         waiting, held = after.maps_asked, after.reduces_held
         count = to_preempt(waiting, after.maps_held, waiting, 0, 0, held, *sizes, *room, _PREEMPTION_LIMIT)
         return count == decision.to_preempt
@@ -132,13 +132,13 @@ def is_made_again(decision: Decision, maps: int, slow_start: float) -> bool:
     return schedule_reduces(*of_maps, *sizes, pending, *room, _RAMPUP_LIMIT) == decision.change
 
 
-def decisions_again(ran: Ran) -> Again:
-    """Make every logged decision again."""
+def recomputed(ran: Ran) -> Recomputed:
+    """Recompute every logged decision."""
     maps, slow_start = int(ran.told["maps"]), float(ran.told["slow_start"])
     made = ran.log.decisions
-    return Again(
+    return Recomputed(
         len(made),
-        sum(is_made_again(one, maps, slow_start) for one in made),
+        sum(is_equal(one, maps, slow_start) for one in made),
         sum(one.change != 0 or one.to_preempt is not None for one in made),
     )
 
@@ -147,11 +147,12 @@ def decisions_again(ran: Ran) -> Again:
 
 
 def job_of(ran: Ran, number: int, zero_ms: int, *, tails: bool = True) -> JobSpec:
-    """Return a job as the simulator is told of it: its submission, its tasks' times, its master's own times.
+    """Return a real job as input of the simulator: its submission, the durations of its tasks, its master's own times.
 
-    A map takes from when its master assigned the container until the ResourceManager learned of its end. A reduce takes
-    the same without the time in which it waited for maps: what it takes from its container to the end of its shuffle if
-    no map is left, and what it took after its shuffle, which is the stage's tail (unless ``tails`` is False).
+    The duration of a map is from the assignment of its container until the ResourceManager knew of its end. The
+    duration of a reduce excludes the time in which it waited for maps. It is the sum of two parts: the time from the
+    assignment to the end of the shuffle of reduces that began after the last map, and the time after its own shuffle,
+    which is the stage's tail (unless ``tails`` is False).
     """
     log, held, maps, reduces = ran.log, ran.held, ran.finished("map"), ran.finished("reduce")
     last_map_ms = max(one.ended_ms for one in maps)
@@ -168,7 +169,7 @@ def job_of(ran: Ran, number: int, zero_ms: int, *, tails: bool = True) -> JobSpe
         if log.assigned_ms[one.container] >= last_map_ms
     ]
     starts = [(one.started_ms - log.assigned_ms[one.container]) / 1000 for one in maps]
-    # All of them waited for maps: then a reduce takes as long to begin as a map.
+    # If every reduce waited for maps, the first part is taken to be as long as the start of a map.
     begin_s = statistics.fmean(until_shuffled or starts)
     rest_s = [(ended_ms(one) - one.shuffled_ms) / 1000 for one in reduces]
     first_ms = log.states[0].at_ms
@@ -387,7 +388,7 @@ def compared(folder: Path, *, tails: bool = True) -> list[dict[str, Any]]:
     found = []
     for at, one in enumerate(ran):
         real, simulated = real_course(one), simulated_course(result, at, jobs[at])
-        again = decisions_again(one)
+        again = recomputed(one)
         found.append(
             {
                 "run": folder.name,
@@ -470,7 +471,7 @@ def headrooms(jobs: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
 
 
 def against_itself(folders: Sequence[Path]) -> dict[str, Any]:
-    """Return how far repeats of the same scenario under the same scheduler are from each other, as `summary` has it."""
+    """Return the differences between real runs of the same scenario and scheduler, in the form of `summary`."""
     by_scenario: dict[str, list[list[Course]]] = {}
     for folder in folders:
         courses = [real_course(one) for one in read_run(folder)[1]]

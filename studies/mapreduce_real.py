@@ -1,4 +1,4 @@
-"""Real MapReduce jobs with early reduces on a local cluster: run them, keep what their masters and YARN say of them.
+"""Runs real MapReduce jobs with early reduces on a local cluster, and keeps what their masters and YARN log.
 
     python -m studies.mapreduce_real FOLDER
 
@@ -51,7 +51,7 @@ ALLOCATIONS = """<?xml version="1.0"?>
   <queue name="small"><maxResources>3072 mb, 32 vcores</maxResources></queue>
 </allocations>
 """
-#: The same for the Capacity Scheduler, without the prefix of its properties.
+#: The same queues for the Capacity Scheduler: its properties, without their common prefix.
 CAPACITIES = {
     "root.queues": "a,b,small",
     "root.a.capacity": "18",
@@ -290,7 +290,7 @@ def bring_up(folder: Path, scheduler: str) -> tuple[LocalCluster, ClusterSpec]:
 
 
 def wanted(folder: Path, scheduler: str, turns: int, chosen: Sequence[str]) -> list[tuple[str, int]]:
-    """Return the scenarios that the folder does not hold yet, turn by turn."""
+    """Return the runs that the folder lacks, as scenario and turn, in order of turns."""
     every = [(name, turn) for turn in range(turns) for name in chosen]
     return [one for one in every if not (folder / run_name(one[0], scheduler, one[1]) / "run.json").exists()]
 

@@ -1,4 +1,4 @@
-"""Ends a command in order when a signal interrupts it, also where the exception of the signal is lost."""
+"""Ends a command in order when a signal interrupts it, even if the exception of the signal is lost."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Interruption:
     the clean-up. Commands with their own signal handlers (enforce, sim serve) replace these; a signal that is ignored
     (`nohup`) stays ignored.
 
-    Python can lose an exception that a signal raises: it prints and drops one that is raised in the callback of a weak
-    reference, and compiled code of a library clears one that it did not expect, above all while it is being imported.
-    The command would then go on as if nothing had come. So it is looked twice a second whether the exception is being
-    handled, and it is raised again if it is not. While pydantic builds a model it is not raised at all: the library's
-    compiled part would panic, with a page of output.
+    The exception of a signal can be lost. Python prints and drops one that is raised in the callback of a weak
+    reference, and compiled code of a library can clear it, especially during the library's import. The command would
+    then continue as if there had been no signal. Therefore a timer checks twice a second whether the exception is being
+    handled, and raises it again if it is not. While pydantic builds a model, the exception waits, because the compiled
+    part of that library would panic and print a page of output.
 
     Attributes
     ----------
@@ -29,9 +29,9 @@ class Interruption:
         Whether one of the signals has come.
     """
 
-    #: Time between two looks, seconds.
+    #: Time between two checks, seconds.
     LOOK_S = 0.5
-    #: Time until the exception is tried again where it could not be raised, seconds.
+    #: Time until the next attempt if the exception could not be raised, seconds.
     SOON_S = 0.02
 
     def __init__(self) -> None:

@@ -4,8 +4,8 @@ Follows RMContainerAllocator.heartbeat. The AM requests all maps at once. A redu
 (requested) by `schedule_reduces`, and then it holds a container. While maps wait for containers, the AM decides at each
 heartbeat, because its headroom changes.
 
-The simulated AM differs from Hadoop's in four points. It learns that a map has ended when its container has, whereas
-Hadoop's is told by the task before. It changes the scheduler's outstanding total by a difference, so
+The simulated AM differs from Hadoop's in four points. It learns that a map has finished when the container has ended,
+whereas Hadoop's AM is told by the task before that. It changes the scheduler's outstanding total by a difference, so
 that an ask never overlaps with a grant that the AM has not learnt of. It requests a failed map again at the priority of
 all maps. The progress of a reduce, by which preemption selects, is 0 until its work has started, and equal for all
 reduces that have started.

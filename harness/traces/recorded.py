@@ -211,8 +211,8 @@ class StageLine(Line):
     """Of the seconds in `tasks_s`, those for which each task did nothing but wait for the last task of the stages in
     `after`, as a reduce does that starts early; may be missing. In a replay a task waits for the replay's tasks."""
     tail: float = Field(default=0.0, ge=0, le=1, allow_inf_nan=False)
-    """The fraction of a task's work (`tasks_s` without `waits_s`) that it does only after all tasks of the stages in
-    `after` have ended, as a reduce sorts and reduces."""
+    """The fraction of a task's work (`tasks_s` without `waits_s`) that it can do only when all tasks of the stages in
+    `after` have ended, for a reduce its sort and reduce phases."""
     priority: int = Field(default=20, ge=0, le=10**6)
     """The priority of its requests."""
     delay_s: Seconds | None = None

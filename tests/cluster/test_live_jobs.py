@@ -21,7 +21,7 @@ from harness.traces.history import History
 from harness.traces.recorded import read_trace
 from harness.yarn.rest import RestClient
 from studies import mapreduce_real as study
-from studies.mapreduce_master import decisions_again, read_run, real_course
+from studies.mapreduce_master import read_run, real_course, recomputed
 from tests.cluster.local_clusters import one_queue, runner
 
 pytestmark = [pytest.mark.java, pytest.mark.live, pytest.mark.xdist_group("live-jobs")]
@@ -56,7 +56,7 @@ def early_reduces(rest: RestClient, folder: Path) -> None:
     told |= {"finished_ms": status.finished_ms}
     (folder / "kept" / "run.json").write_text(json.dumps({"jobs": [told]}))
     _, (ran,) = read_run(folder / "kept")
-    again = decisions_again(ran)
+    again = recomputed(ran)
     assert again.decisions == again.equal > 5
     assert again.changes >= 1
     course = real_course(ran)

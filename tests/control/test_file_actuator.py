@@ -933,7 +933,10 @@ def test_an_older_round_weight_of_a_removed_queue_is_not_that_of_an_unrelated_ne
 def test_limits_of_an_older_copy_that_comes_after_the_first_look_are_not_the_administrators(
     attribute: str, restarted: bool
 ) -> None:
-    """Soak, seed 2000624: they were taken for his with the next write, and a stop left them in the file."""
+    """Limits of an older copy were taken for the administrator's with the next write, and a stop left them there.
+
+    This was seed 2000624 of the soak.
+    """
     own, place = actuator()
     limits = {"root.a": Resource(24576, 24), "root.b": Resource(24576, 24)}
     # Not of b: a weight of 1 that the copy names where there was none may be the administrator's.

@@ -111,7 +111,7 @@ def test_a_value_that_never_comes_in_force_is_written_ever_more_seldom_and_told_
 def test_what_differed_is_tried_again_at_once_where_something_has_changed(
     tmp_path: Path, where: str, event: str
 ) -> None:
-    """The wait of minutes does not outlast an edit, a ResourceManager that began anew or another configuration."""
+    """An edit, a restarted ResourceManager or another configuration ends a wait of minutes."""
     world = Stubborn(where)
     with controlled(world.rm, tmp_path) as controller:
         world.passes(controller, 1200.0, every_s=30.0)

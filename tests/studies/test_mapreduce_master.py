@@ -34,19 +34,19 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     time.tzset()
 
 
-def test_decisions_of_a_real_master_are_made_again(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every one of them, and fewer by a rule that gives reduces another part of the resources."""
+def test_decisions_of_a_real_master_are_recomputed(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All are equal; with another limit on the resources of reduces (``rampup.limit``) fewer are."""
     _, (ran,) = study.read_run(run)
-    again = study.decisions_again(ran)
+    again = study.recomputed(ran)
     assert again.decisions == again.equal == 69
     assert again.changes == 5
     assert ran.log.without_room == 0
     monkeypatch.setattr(study, "_RAMPUP_LIMIT", 0.2)
-    assert study.decisions_again(ran).equal < 69
+    assert study.recomputed(ran).equal < 69
 
 
 def test_a_real_job_is_compared_with_its_simulation(run: Path) -> None:
-    """In the band: its completion, and its asks for reduces. Without tails its reduces would end with the last map."""
+    """Completion and requested reduces are within the band; without tails the reduces would end with the last map."""
     (found,) = study.compared(run)
     assert found["maps_done"] == {"real": 4, "simulated": 4}
     assert found["early"] == {"real": 6, "simulated": 6}
