@@ -49,12 +49,13 @@ class Point:
     times), ``purdue_reduce_tasks`` (times of Purdue's reduces, beside ``purdue_tasks``), ``tpch_counts`` (numbers of
     TPC-H's tasks), ``arrivals`` (Facebook's submission times), ``sigmas`` (the spread of all log-normal times).
     Values: ``container_mb`` of every container; ``tpch_think_s`` between two queries, ``spark_think_s`` between two
-    programs (the paper prints 120 s); ``facebook_apps`` at once; ``executors`` of a Spark program; ``slow_start`` of
-    all MapReduce jobs; ``facebook_reduce_s``, the mean of Facebook's reduces (its maps and reduces keep their mean);
-    ``purdue_split_mb`` (a map takes in proportion); ``purdue_reduces`` of a job; ``tpch_small_s`` of stages of one or
-    two tasks; ``others_start_s`` of the other three queues; ``quantum_s``, LTYARN's Q_0; ``spark_order`` (``turns``,
-    ``k-means`` or ``ALS`` first); ``reservation_multiple`` (from which multiple of the increment on Hadoop reserves
-    nodes); ``am_share`` (maxAMShare; -1: none); ``headroom`` (see MapReduceMaster); ``hadoop`` (see SimSetup).
+    programs (the paper prints 120 s); ``facebook_apps`` at once; ``executors`` of a Spark program; ``slow_start``
+    and ``tail`` (the part of a reduce's work after the last map) of all MapReduce jobs; ``facebook_reduce_s``, the
+    mean of Facebook's reduces (its maps and reduces keep their mean); ``purdue_split_mb`` (a map takes in
+    proportion); ``purdue_reduces`` of a job; ``tpch_small_s`` of stages of one or two tasks; ``others_start_s`` of
+    the other three queues; ``quantum_s``, LTYARN's Q_0; ``spark_order`` (``turns``, ``k-means`` or ``ALS`` first);
+    ``reservation_multiple`` (from which multiple of the increment on Hadoop reserves nodes); ``am_share``
+    (maxAMShare; -1: none); ``headroom`` (see MapReduceMaster); ``hadoop`` (see SimSetup).
     """
 
     facebook_tasks: float = 1.0
@@ -68,6 +69,7 @@ class Point:
     facebook_apps: int = 13
     executors: int = 100
     slow_start: float = 0.05
+    tail: float = 0.0
     facebook_reduce_s: float = 24.0
     purdue_split_mb: int = 64
     purdue_reduces: int = 28
@@ -141,6 +143,7 @@ def _stages(job: JobSpec, point: Point) -> tuple[Stage, ...]:
                 duration=_longer(stage.duration, factor, point.sigmas),
                 demand=Resource(point.container_mb, stage.demand.vcores),
                 slow_start=point.slow_start if job.kind == "mapreduce" and stage.after else stage.slow_start,
+                tail=point.tail if job.kind == "mapreduce" and stage.after else stage.tail,
             )
         )
     return tuple(stages)

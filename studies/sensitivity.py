@@ -47,6 +47,8 @@ ASSUMED: dict[str, tuple[tuple[str, Point], tuple[str, Point]]] = {
 #: Readings that are no half and no double.
 READINGS: dict[str, Point] = {
     "slow start 1.0 in place of Hadoop's 0.05": Point(slow_start=1.0),
+    "two thirds of a reduce's work after the last map (`tail`), as Hadoop counts a reduce in thirds": Point(tail=2 / 3),
+    "all of it after the last map": Point(tail=1.0),
     "Spark: all k-means before all ALS": Point(spark_order="k-means"),
     "Spark: all ALS before all k-means": Point(spark_order="ALS"),
     "40 Spark executors in place of QKnober's 100": Point(executors=40),

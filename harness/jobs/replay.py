@@ -165,6 +165,7 @@ def job_file(
         size = stage.demand
         lines.append(
             f"stage {_word(stage.name)} {size.memory_mb} {size.vcores} {stage.slow_start!r} {after} {stage.tasks}"
+            f" {stage.tail!r}"
         )
     lines += [f"program {rank[name]} {program}" for name, program in programs.items()]
     lines += [f"host {rank[name]} {host}" for name, host in hosts.items()]

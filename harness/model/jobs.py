@@ -69,11 +69,17 @@ class Stage:
 Work = tuple[Resource, Duration]
 
 
-def mapreduce_stages(maps: int, reduces: int, of_map: Work, of_reduce: Work, slow_start: float) -> tuple[Stage, ...]:
-    """Return the stages of a MapReduce job, with the AM's priorities: 10 for reduces, 20 for maps (smaller first)."""
+def mapreduce_stages(
+    maps: int, reduces: int, of_map: Work, of_reduce: Work, slow_start: float, tail: float = 0.0
+) -> tuple[Stage, ...]:
+    """Return the stages of a MapReduce job, with the AM's priorities: 10 for reduces, 20 for maps (smaller first).
+
+    ``slow_start`` and ``tail`` are the reduces' (see `Stage`).
+    """
     if not reduces:
         return (Stage("map", maps, *of_map),)
-    return Stage("map", maps, *of_map), Stage("reduce", reduces, *of_reduce, ("map",), slow_start, priority=10)
+    reduce = Stage("reduce", reduces, *of_reduce, ("map",), slow_start, priority=10, tail=tail)
+    return Stage("map", maps, *of_map), reduce
 
 
 @dataclass(frozen=True, slots=True)

@@ -123,13 +123,15 @@ class StageSpec(Strict):
     """One stage of a DAG or Spark job.
 
     ``after`` names earlier stages; ``slow_start`` is the fraction of these that must have ended before this stage's
-    tasks are requested.
+    tasks are requested; ``tail`` is the fraction of each task's duration that it works only when all of these have
+    ended (`harness.model.jobs.Stage`).
     """
 
     name: Name
     tasks: int = Field(ge=1, le=MOST_TASKS)
     after: list[str] = Field(default_factory=list)
     slow_start: float = Field(default=1.0, ge=0, le=1, allow_inf_nan=False)
+    tail: float = Field(default=0.0, ge=0, le=1, allow_inf_nan=False)
     demand: DemandSpec | None = None
     duration: DurationSpec | None = None
 

@@ -108,6 +108,7 @@ def swim_jobs(
     of_reduce: Work,
     am: Resource,
     slow_start: float,
+    tail: float = 0.0,
     start_s: float = 0.0,
     time_scale: float = 1.0,
 ) -> Iterator[JobSpec]:
@@ -122,7 +123,7 @@ def swim_jobs(
             queue=queue,
             kind="mapreduce",
             am=am,
-            stages=mapreduce_stages(row.maps, row.reduces, of_map, of_reduce, slow_start),
+            stages=mapreduce_stages(row.maps, row.reduces, of_map, of_reduce, slow_start, tail),
             name="map-only" if not row.reduces else "map-reduce",
             submit_s=start_s + time_scale * row.submit_s,
         )

@@ -30,7 +30,7 @@ JOB = JobSpec(
     "root.a",
     "mapreduce",
     R,
-    (Stage("map", 130, R, TIMES), Stage("reduce", 2, Resource(2048, 2), TIMES, ("map",), 0.5, priority=10)),
+    (Stage("map", 130, R, TIMES), Stage("reduce", 2, Resource(2048, 2), TIMES, ("map",), 0.5, priority=10, tail=0.25)),
 )
 
 
@@ -58,9 +58,9 @@ def test_the_master_reads_what_is_written_for_it(tmp_path: Path, programs: dict[
     assert (job.number("heartbeat_ms"), job.number("lag_heartbeats")) == (500, 0)
     assert job.words["mapreduce"] == ["1", "0", "0.5", "0.5", "0", "300000", "0", "0", "scheduler"]
     # By priority, as the simulator numbers stages: reduces first.
-    assert [(s.name, s.mb, s.vcores, s.slow_start, s.after, s.tasks) for s in job.stages] == [
-        ("reduce", 2048, 2, 0.5, [1], 2),
-        ("map", 1024, 1, 1.0, [], 130),
+    assert [(s.name, s.mb, s.vcores, s.slow_start, s.after, s.tasks, s.tail) for s in job.stages] == [
+        ("reduce", 2048, 2, 0.5, [1], 2, 0.25),
+        ("map", 1024, 1, 1.0, [], 130, 0.0),
     ]
     assert [[s.attempts for s in job.stages]] == [durations_ms(JOB, 7)]
     (tmp_path / "cut").write_text((tmp_path / "job").read_text()[:-5])
@@ -167,6 +167,26 @@ def test_reduces_are_killed_for_maps_that_are_starved(tmp_path: Path, programs: 
     master.room = (0, 0)
     assert (master.asks(), master.release) == ([], [b"\2"]), "the one that has not begun, for the limit of half"
     assert (master.asks(), master.release) == ([], [b"\2"]), "it is chosen again, and not replaced"
+
+
+def test_an_early_reduce_works_its_tail_after_the_last_map(tmp_path: Path, programs: dict[str, ModuleType]) -> None:
+    """Of 20 s a quarter comes after the last map: a reduce that has long worked is ended 5 s after it, not at once."""
+    am = programs["am"]
+    master = _master(am, tmp_path, JOB)
+    reduce, maps = master.stages
+    run = am.Run((b"\1", "c1"), ("n", 1), 0, 0, reduce, b"", b"")
+    master.runs, run.held, run.work_ms, run.hold_until_ms = {"c1": run}, True, 20_000, am.now_ms() - 60_000
+    assert master.stop_held() is None, "it waits for maps"
+    maps.done = maps.tasks
+    before = am.now_ms()
+    master.seal()
+    assert before + 5000 <= master.stop_held() <= am.now_ms() + 5000
+    assert not run.stopping
+    reduce.opened_ms -= 5000
+    master.nodes = {}
+    with pytest.raises(KeyError):  # of its node, which is told to stop it
+        master.stop_held()
+    assert run.stopping
 
 
 def test_a_task_of_a_dag_goes_that_keeps_others_from_running(tmp_path: Path, programs: dict[str, ModuleType]) -> None:

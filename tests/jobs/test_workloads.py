@@ -128,6 +128,27 @@ def test_scaling_a_trace_of_listed_tasks_changes_durations_and_gaps(tmp_path: Pa
     assert f"{tmp_path / 'w.yaml'}:2" in caught.value.line()
 
 
+def test_a_workload_says_how_much_of_a_reduce_comes_after_the_last_map(tmp_path: Path) -> None:
+    """The key `tail` of every workload of MapReduce jobs, and of a DAG's stages, reaches the later stages alone."""
+    kinds = {
+        "sequence": "submission: {every_s: 1}\ntask: {TASK}\njobs: [{name: a, maps: 2, reduces: 1}]",
+        "bins": "arrivals: {mean_gap_s: 1}\nmap: {TASK}\nreduce: {TASK}\n"
+        "bins: [{type: a, maps: 2, reduces: 1, jobs: 1}]",
+        "swim": "trace: t.tsv\nmap: {TASK}\nreduce: {TASK}",
+    }
+    (tmp_path / "t.tsv").write_text("job0\t1\t0\t1000\t500\t200\n")
+    task = "demand: {memory_mb: 1024}, duration: {constant_s: 1}"
+    for kind, rest in kinds.items():
+        path = tmp_path / f"{kind}.yaml"
+        path.write_text(f"kind: {kind}\nam: {{memory_mb: 1024}}\ntail: 0.25\n{rest.replace('TASK', task)}\n")
+        (job,) = build_jobs(load_workload(path), queue="root.q", seed=1)
+        assert [(stage.name, stage.tail) for stage in job.stages] == [("map", 0.0), ("reduce", 0.25)], kind
+    stages = "[{name: s, tasks: 1}, {name: t, tasks: 1, after: [s], slow_start: 0.5, tail: 0.75}]"
+    path.write_text(HEAD + f"jobs: [{{name: a, stages: {stages}}}]\n")
+    (job,) = build_jobs(load_workload(path), queue="root.q", seed=1)
+    assert [stage.tail for stage in job.stages] == [0.0, 0.75]
+
+
 TASK = "demand: {memory_mb: 1024}\n  duration: {constant_s: 1}\n"
 HEAD = f"kind: sequence\nam: {{memory_mb: 1024}}\nsubmission: {{every_s: 1}}\ntask:\n  {TASK}"
 
@@ -150,6 +171,14 @@ HEAD = f"kind: sequence\nam: {{memory_mb: 1024}}\nsubmission: {{every_s: 1}}\nta
         (HEAD + "jobs: [{name: a, maps: 99999999999}]\n", 7, "jobs.0.maps"),
         (HEAD + "jobs: [{name: a, maps: two}]\n", 7, "jobs.0.maps"),
         (HEAD + "jobs:\n- name: a\n  stages: [{name: s, tasks: 1, after: [t]}]\n", 8, "not an earlier stage"),
+        (HEAD + "tail: 1.5\njobs: [{name: a, maps: 1}]\n", 7, "tail"),
+        (HEAD + "jobs:\n- name: a\n  stages: [{name: s, tasks: 1, tail: 0.5}]\n", 8, "comes after no other"),
+        (
+            HEAD + "jobs:\n- name: a\n  executors: {count: 1, slots: 1, demand: {memory_mb: 1024}}\n"
+            "  stages: [{name: s, tasks: 1}, {name: t, tasks: 1, after: [s], tail: 0.5}]\n",
+            8,
+            "Spark",
+        ),
         (HEAD.replace("constant_s: 1", "constant_s: .inf") + "jobs: [{name: a, maps: 1}]\n", 6, "constant_s"),
         (HEAD.replace("constant_s: 1", "constant_s: 0") + "jobs: [{name: a, maps: 1}]\n", 6, "greater than 0"),
         (HEAD.replace("{constant_s: 1}", "{}") + "jobs: [{name: a, maps: 1}]\n", 6, "exactly one"),

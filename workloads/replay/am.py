@@ -201,7 +201,7 @@ class Master:
             sleep_s = HELD_S
             if self.kind not in ("spark", "service"):
                 ms, run.will_fail = run.stage.work(run.task, run.attempt, run.fails)
-                run.held = not run.stage.open and not run.will_fail
+                run.work_ms, run.held = ms, not run.stage.open and not run.will_fail
                 if not run.stage.open and "mapreduce" not in self.job.words:
                     self.check_ms = min(self.check_ms, now_ms() + self.give_back_ms)
                 # From when it says that it works; should that word get lost, it is waited for so long.
@@ -281,15 +281,20 @@ class Master:
             for stage in self.stages:
                 if not stage.open and all(self.stages[index].sealed for index in stage.after):
                     stage.open = again = True
+                    stage.opened_ms = now_ms()
 
     def stop_held(self):
-        """End tasks that waited for others, as soon as they may; when the next one may (None: none waits)."""
+        """End tasks that waited for others, as soon as they may; when the next one may (None: none waits).
+
+        A task's tail is worked from when the last of the others was known to have ended (the simulator: open_stage).
+        """
         soonest = None
         for run in self.runs.values():
             if run.stage is None or not run.held or run.stopping or not run.stage.open:
                 continue
-            if run.hold_until_ms > now_ms():
-                soonest = min(soonest or run.hold_until_ms, run.hold_until_ms)
+            until = max(run.hold_until_ms, run.stage.opened_ms + int(run.stage.tail * run.work_ms))
+            if until > now_ms():
+                soonest = min(soonest or until, until)
                 continue
             run.stopping, run.ended_ms = True, now_ms()
             try:
@@ -494,8 +499,7 @@ class Master:
                     ms = int(float(at.replace(",", ".")) * 1000)
                     if what == "s":
                         run.started_ms = ms
-                        work_ms = run.stage.work(run.task, run.attempt, run.fails)[0] if run.held else 0
-                        run.hold_until_ms = ms + work_ms
+                        run.hold_until_ms = ms + run.work_ms
                     else:
                         run.ended_ms = ms
             if left <= 0:

@@ -4,15 +4,17 @@
 class Stage:
     """Tasks of one kind. ``wanted``: asked for and not granted; ``open``: all that it waits for has ended."""
 
-    def __init__(self, index, name, mb, vcores, slow_start, after, tasks):
+    def __init__(self, index, name, mb, vcores, slow_start, after, tasks, tail):
         self.index, self.name, self.mb, self.vcores = index, name, mb, vcores
         self.slow_start, self.after, self.tasks = slow_start, after, tasks
+        self.tail = tail  # the fraction of a task's work that it does only when all that it waits for has ended
         self.attempts = []  # task -> [(ms, fails), ...] by attempt
         self.repeats = {}  # task -> how many of its first attempts are recorded to have failed, where some are
         self.next_task = self.wanted = self.asked = self.done = self.running = 0
         self.redo = []  # (task, attempt, failures, since when), to be run again
         self.redo_asked = 0
         self.sealed, self.open = False, not after
+        self.opened_ms = 0
         self.asked_ms = 0
         # Of a job whose master decides as MapReduce's: since when its first attempts wait; reduces that are asked for,
         # and whether slow start has been reached.
@@ -55,7 +57,7 @@ class Run:
         self.token, self.resource = token, resource
         self.task, self.attempt, self.fails = -1, 0, 0
         self.will_fail = self.held = self.stopping = self.given_back = False
-        self.hold_until_ms = 0
+        self.work_ms = self.hold_until_ms = 0
         self.launched_ms = self.started_ms = self.ended_ms = 0
         self.idle = 0
         self.inner = {}  # executors: number of the inner task -> (stage, task, attempt, fails, start)
@@ -72,7 +74,8 @@ class Job:
                 if key == "stage":
                     mb, vcores, tasks = int(rest[1]), int(rest[2]), int(rest[5])
                     after = [int(word) for word in rest[4].split(",") if word != "-"]
-                    self.stages.append(Stage(len(self.stages), rest[0], mb, vcores, float(rest[3]), after, tasks))
+                    slow_start, tail = float(rest[3]), float(rest[6])
+                    self.stages.append(Stage(len(self.stages), rest[0], mb, vcores, slow_start, after, tasks, tail))
                 elif key == "tasks":
                     stage = self.stages[int(rest[0])]
                     for word in rest[1:]:

@@ -76,6 +76,9 @@ class MapReduceWorkload(Workload):
     """A master's container: `memory_mb`, `vcores`."""
     slow_start: float = Field(default=0.05, ge=0, le=1, allow_inf_nan=False)
     """The part of the maps that must have ended before reduces are asked for; the default is Hadoop's."""
+    tail: float = Field(default=0.0, ge=0, le=1, allow_inf_nan=False)
+    """The part of a reduce's duration that it works only when all maps have ended: its sort and reduce phases. With 0
+    all of its work may overlap with maps. On MRv1's slots a reduce works after its fetch, whatever stands here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +128,12 @@ def leaf(queue: str) -> str:
 
 
 def mapreduce(
-    maps: int, reduces: int, map_task: TaskSpec, reduce_task: TaskSpec, slow_start: float, by: Scale
+    maps: int, reduces: int, map_task: TaskSpec, reduce_task: TaskSpec, spec: MapReduceWorkload, by: Scale
 ) -> tuple[Stage, ...]:
-    """Return MapReduce's stages, scaled."""
+    """Return MapReduce's stages, scaled, with the workload's ``slow_start`` and ``tail``."""
     both = (map_task, reduce_task)
     of_map, of_reduce = ((task.demand.resource(), task.duration.duration(by.durations)) for task in both)
-    return mapreduce_stages(by.count(maps), by.count(reduces), of_map, of_reduce, slow_start)
+    return mapreduce_stages(by.count(maps), by.count(reduces), of_map, of_reduce, spec.slow_start, spec.tail)
 
 
 def age(path: Path) -> tuple[int, ...]:

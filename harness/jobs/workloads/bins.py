@@ -84,7 +84,7 @@ class BinsWorkload(MapReduceWorkload):
                     row.reduces,
                     _sized(self.map, row.map_demand),
                     _sized(self.reduce, row.reduce_demand),
-                    self.slow_start,
+                    self,
                     scale,
                 ),
                 name=row.type,

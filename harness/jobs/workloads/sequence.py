@@ -38,7 +38,8 @@ class JobTemplate(Strict):
     reduce: TaskSpec | None = None
     """Instead of `task`, for reduces."""
     stages: list[StageSpec] | None = Field(default=None, min_length=1, max_length=1000)
-    """A DAG, or Spark: `name`, `tasks`, `after` (earlier stages), `slow_start`, `demand`, `duration`."""
+    """A DAG, or Spark: `name`, `tasks`, `after` (earlier stages), `slow_start`, `demand`, `duration`; a DAG's also
+    `tail`, as MapReduce's reduces."""
     executors: ExecutorsSpec | None = None
     """Spark: `count`, `slots` (tasks at once in each), `demand`; with `dynamic` their number
     [follows the tasks](simulator.md#how-does-sparks-dynamic-allocation-ask-for-executors), and `count` is the most."""
@@ -57,6 +58,13 @@ class JobTemplate(Strict):
             if len(self.stages) * self.iterations > 100_000:
                 raise ValueError("more than 100,000 stages")
             check_order(self.stages)
+            for stage in self.stages:
+                if stage.tail and self.executors is not None:
+                    raise ValueError(
+                        f"stage {stage.name!r} has a tail; Spark begins a stage when those before it have ended"
+                    )
+                if stage.tail and not stage.after:
+                    raise ValueError(f"stage {stage.name!r} has a tail, and comes after no other")
         return self
 
 
@@ -109,7 +117,7 @@ def _templated(spec: SequenceWorkload, template: JobTemplate, by: Scale) -> JobS
     am = spec.am.resource()
     if template.maps is not None:
         maps, reduces = template.map or spec.task, template.reduce or spec.task
-        stages = mapreduce(template.maps, template.reduces, maps, reduces, spec.slow_start, by)
+        stages = mapreduce(template.maps, template.reduces, maps, reduces, spec, by)
         return JobSpec(id="", queue="", kind="mapreduce", am=am, stages=stages, name=template.name)
     assert template.stages is not None
     executors = template.executors
@@ -124,7 +132,15 @@ def _templated(spec: SequenceWorkload, template: JobTemplate, by: Scale) -> JobS
             demand: DemandSpec = stage.demand or (executors.demand if executors else spec.task.demand)
             duration = (stage.duration or spec.task.duration).duration(by.durations)
             built.append(
-                Stage(stage.name + suffix, by.count(stage.tasks), demand.resource(), duration, after, stage.slow_start)
+                Stage(
+                    stage.name + suffix,
+                    by.count(stage.tasks),
+                    demand.resource(),
+                    duration,
+                    after,
+                    stage.slow_start,
+                    tail=stage.tail,
+                )
             )
     if executors is None:
         return JobSpec(id="", queue="", kind="dag", am=am, stages=tuple(built), name=template.name)

@@ -65,6 +65,7 @@ class TraceWorkload(MapReduceWorkload):
             of_reduce=(self.reduce.demand.resource(), self.reduce.duration.duration(scale.durations)),
             am=self.am.resource(),
             slow_start=self.slow_start,
+            tail=self.tail,
             start_s=start_s + self.start_s,
             time_scale=self.time_scale * scale.gaps,
         )
