@@ -118,12 +118,13 @@ class CapacityActuator(BaseActuator):
             self._depart(path)
         found: list[Drift] = []
         stands = _present_values(tree, now)
+        chosen = set() if words_lost else self._chosen_since_return(stands)
         for path, present in stands.items():
             if path not in self.baseline and (kept := self._returned(path, present[CAPACITY])) is not None:
                 # The queue reappeared with the capacity that it had when it was removed.
                 self._texts(path).update(kept.get("texts", {}))
                 found.append(Drift(path, CAPACITY, str(present[CAPACITY])))
-            found += self._reclaim(path, present)
+            found += self._reclaim(path, present, chosen)
         found += self._newcomers(stands, gone)
         for path, present in stands.items():
             known = self.baseline.setdefault(path, {CAPACITY: present[CAPACITY]})

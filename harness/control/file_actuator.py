@@ -115,13 +115,14 @@ class FileActuator(BaseActuator):
             for path, managed in self.managed.items()
             if path in names and managed.get("weight")
         )
+        stands = _present_values(file, dict.fromkeys((*file.configured_leaves, *file.configured_parents)))
+        chosen = set() if words_lost else self._chosen_since_return(stands)
         for path in sorted(names):
             present = values_of(file.settings.get(path))
             if path not in self.baseline and self._come_back(path, present, older):
                 # The queue reappeared with the weight that it had when it was removed.
                 found.append(Drift(path, "weight", str(present["weight"])))
-            found += self._reclaim(path, present)
-        stands = _present_values(file, dict.fromkeys((*file.configured_leaves, *file.configured_parents)))
+            found += self._reclaim(path, present, chosen)
         found += self._newcomers(stands, gone)
         for path in sorted(names):
             present = stands[path]

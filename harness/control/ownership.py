@@ -19,6 +19,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from harness.control.chosen import KnownShares, chosen_again
 from harness.control.newcomers import LATELY, RENAMED, Likeness, Models, leaf, parent
 from harness.control.rivals import Rivals
 from harness.control.values import IsManaged, Values, depart, remember_written
@@ -213,12 +214,27 @@ class Ownership(ABC):
                 if texts := self._texts(path):
                     kept["texts"] = dict(texts)
                 depart(self.returned, path, kept)
+        for path in self.baseline.keys() - self.managed.keys():
+            self._update_returned(path)
         for name in self.PARTS:
             self._part(name).clear()
         self.from_copy = False
         # With a higher generation in the lock file, a copy of the ledger from before this call is recognised as older,
         # even if nothing is prepared afterwards.
         self.generation += 1
+
+    def _update_returned(self, path: str) -> None:
+        """Replace the share in a queue's entry of ``returned`` by the entitlement that the queue has had since.
+
+        A queue that reappears later with this share would otherwise get the entitlement of before.
+        """
+        kept, known = self.returned.get(path), self.baseline.get(path, {})
+        if kept is None or self.SHARE not in known or known[self.SHARE] == kept["baseline"].get(self.SHARE):
+            return
+        kept["baseline"][self.SHARE] = known[self.SHARE]
+        kept.get("texts", {}).pop(self.SHARE, None)
+        if (text := self._texts(path).get(self.SHARE)) is not None:
+            kept.setdefault("texts", {})[self.SHARE] = text
 
     @property
     def writes_more(self) -> bool:
@@ -388,7 +404,8 @@ class Ownership(ABC):
         """Return the queues whose managed share was replaced by an administrator, as far as the values show.
 
         Also returns whether somebody else has written shares that look computed.
-        A share that a controller is known to have written comes from an older copy of the document.
+        A share that a controller is known to have written comes from an older copy of the document, unless its siblings
+        show that a person has chosen it (`harness.control.chosen`).
         """
         groups: dict[str, dict[str, Any]] = {}
         for path, managed in self.managed.items():
@@ -398,7 +415,55 @@ class Ownership(ABC):
                     groups.setdefault(parent(path), {})[path] = share
         persons = self._changed_by_hand(groups, stands)
         his = {path for above, changed in groups.items() if above in persons for path in changed}
+        his |= {path for path in self._chosen(stands) if parent(path) in persons}
         return his, bool(groups.keys() - persons)
+
+    def _chosen(self, stands: Mapping[str, Values]) -> set[str]:
+        """Return the managed queues whose share a person has chosen although a controller wrote it earlier.
+
+        With an older copy of the ledger, a share that is not known may be a controller's, so that it shows nothing.
+        """
+        return set() if self.from_copy else self._chosen_of(stands, self.baseline, self.managed, self.written)
+
+    def _chosen_of(
+        self,
+        stands: Mapping[str, Values],
+        baseline: Mapping[str, Values],
+        managed: Mapping[str, Mapping[str, Sequence[Any]]],
+        written: Mapping[str, Sequence[Any]],
+    ) -> set[str]:
+        """Do what `_chosen` describes, with the given state."""
+        known = {
+            path: KnownShares(
+                own=self._own_shares_of(baseline[path]),
+                last=managed[path][self.SHARE],
+                earlier=written.get(path, ()),
+            )
+            for path in managed.keys() & baseline.keys()
+            if managed[path].get(self.SHARE)
+        }
+        return chosen_again({path: present[self.SHARE] for path, present in stands.items()}, known, self._by_hand)
+
+    def _own_shares_of(self, baseline: Mapping[str, Any]) -> list[Any]:
+        """Return the shares that a queue has with its entitlement: where it has none, Hadoop's default is one, too."""
+        own = baseline.get(self.SHARE)
+        return [own] if own is not None or self.ABSENT is None else [own, self.ABSENT]
+
+    def _chosen_since_return(self, stands: Mapping[str, Values]) -> set[str]:
+        """Return the queues whose share a person has chosen since the configuration was restored.
+
+        Like `_chosen`, for the first reading after that (`_reclaim`).
+        """
+        known = {
+            path: KnownShares(
+                own=self._own_shares_of(kept["baseline"]),
+                last=(),
+                earlier=(*kept["ours"].get(self.SHARE, []), *self.written.get(path, [])),
+            )
+            for path, kept in self.returned.items()
+            if path not in self.baseline
+        }
+        return chosen_again({path: present[self.SHARE] for path, present in stands.items()}, known, self._by_hand)
 
     def _changed_by_hand(self, groups: Mapping[str, Mapping[str, object]], stands: Mapping[str, Values]) -> set[str]:
         """Return the parents of the sibling groups whose unknown shares a person has written.
@@ -470,11 +535,12 @@ class Ownership(ABC):
         """Remove a queue's entries from all parts and return them."""
         return {name: self._part(name).pop(path, {}) for name in self.PARTS}
 
-    def _reclaim(self, path: str, present: Mapping[str, object]) -> list[Drift]:
+    def _reclaim(self, path: str, present: Mapping[str, object], chosen: Collection[str]) -> list[Drift]:
         """Recognise values of an unknown queue as written by a controller before it restored the configuration.
 
-        Such values are never taken for the administrator's. The administrator's values of that time become the
-        baseline, and the present values become managed.
+        Such values are never taken for the administrator's, except the shares of the queues in ``chosen``
+        (`_chosen_since_return`). The administrator's values of that time become the baseline, and the present values
+        become managed.
         """
         kept = self.returned.get(path)
         if kept is None or path in self.baseline:
@@ -485,10 +551,14 @@ class Ownership(ABC):
             known = [*values, *self.written.get(self._written_as(path, attribute), [])]
             if value is None or value == own or value not in known:
                 continue
+            if attribute == self.SHARE and path in chosen:
+                self.baseline.setdefault(path, {})[attribute] = value
+                found.append(Drift(path, attribute, f"{value}, as {_WRITTEN} once, beside new shares", taken=True))
+                continue
             self.baseline.setdefault(path, {self.SHARE: present[self.SHARE]})[attribute] = own
             self.managed.setdefault(path, {})[attribute] = [value]
             found.append(Drift(path, attribute, _stays(value, own)))
-        if found:
+        if path in self.managed:
             self._texts_back(path)
         return found
 
@@ -663,12 +733,14 @@ class Ownership(ABC):
         """
         baseline, managed = announced["baseline"], announced["ours"]
         written = announced.get("written", self.written)
+        chosen = set() if self.from_copy else self._chosen_of(stands, baseline, managed, written)
         for path in managed.keys() & stands.keys():
             for attribute, values in list(managed[path].items()):
                 value = stands[path].get(attribute)
                 if is_managed(attribute, value, values):
                     continue
-                if value is not None and value in written.get(self._written_as(path, attribute), []):
+                earlier = value is not None and value in written.get(self._written_as(path, attribute), [])
+                if earlier and not (attribute == self.SHARE and path in chosen):
                     values.append(value)
                     continue
                 for kept in (managed, baseline, announced.get("texts", {})):
@@ -770,6 +842,7 @@ class Ownership(ABC):
 
     def _depart(self, path: str) -> None:
         """Move the entries of a queue that no longer exists to ``departed``."""
+        self._update_returned(path)
         kept = {name: known for name, known in self._forget(path).items() if known}
         if "ours" in kept:
             depart(self.departed, path, kept)

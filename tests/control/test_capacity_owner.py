@@ -838,3 +838,92 @@ def test_round_shares_that_come_back_together_are_a_controllers(path: Path, grou
         path.write_text(percentages(a="39.55", b="30.45", c="30"))
         actuator.read()
         assert actuator.configured_weights() == pytest.approx({"root.a": 39.55, "root.b": 30.45, "root.c": 30.0})
+
+
+WEIGHTS = {"a": "1w", "b": "2w", "c": "3w", "d": "4w"}
+
+
+def steered_by_weights(path: Path) -> tuple[CapacityActuator, str]:
+    """A controller that has written 3.7w for a, 2.5w for b and then other weights; returns its first document, too."""
+    actuator = begun(path, percentages(**WEIGHTS), {"root.a": 3.7, "root.b": 2.5, "root.c": 1.9, "root.d": 1.9})
+    first = path.read_text()
+    actuator.write(
+        actuator.prepare(Attributes({"root.a": 2.113, "root.b": 2.387, "root.c": 2.771, "root.d": 2.729})),
+    )
+    return actuator, first
+
+
+@pytest.mark.parametrize("seen", ["while it runs", "after a release", "after its death"])
+def test_a_round_share_that_a_controller_wrote_once_is_his_beside_new_ones(path: Path, seen: str) -> None:
+    """His new share of one queue stayed unheard, since the controller had written the same by chance (the soak)."""
+    actuator, first = steered_by_weights(path)
+    once = first[first.index("root.a.capacity</name><value>") :].partition("<value>")[2].partition("<")[0]
+    assert is_by_hand(once)
+    assert once not in path.read_text()
+    edited = percentages(a=once, b="7w", c="6w", d="4w")
+    if seen == "after a release":
+        actuator.write(actuator.original())
+        actuator.forget()
+    documents = json.loads(json.dumps(actuator.document()))
+    path.write_text(edited)
+    if seen != "while it runs":
+        actuator = CapacityActuator.restored(FileSource(LocalStore(path)), documents.get)
+    if seen == "after its death":
+        actuator = CapacityActuator(FileSource(LocalStore(path)))
+        actuator.adopt(documents)
+    found = {edit.queue: edit for edit in actuator.read()}
+    if seen != "after its death":
+        assert found["root.a"].taken
+    whole = float(once[:-1]) + 7.0 + 6.0 + 4.0
+    assert actuator.configured_weights()["root.a"] == pytest.approx(float(once[:-1]) / whole * 100.0)
+    assert actuator.configured_weights()["root.c"] == pytest.approx(6.0 / whole * 100.0)
+    actuator.write(actuator.prepare(Attributes({"root.a": 2.2, "root.b": 2.3, "root.c": 2.7, "root.d": 2.8})))
+    actuator.write(actuator.original())
+    assert path.read_text() == edited
+
+
+@pytest.mark.parametrize("edited", [False, True])
+@pytest.mark.parametrize("stopped", [False, True])
+def test_an_older_copy_of_round_shares_is_a_controllers_though_one_of_them_is_edited(
+    path: Path, edited: bool, stopped: bool
+) -> None:
+    """A buffer that was opened while the file was enforced, with at most one change of the administrator's own."""
+    actuator, first = steered_by_weights(path)
+    if stopped:
+        actuator.write(actuator.original())
+        actuator.forget()
+        actuator = CapacityActuator.restored(
+            FileSource(LocalStore(path)), json.loads(json.dumps(actuator.document())).get
+        )
+    once = first[first.index("root.d.capacity</name><value>") :].partition("<value>")[2].partition("<")[0]
+    new = f"root.d.capacity</name><value>{'5w' if edited else once}<"
+    path.write_text(first.replace(f"root.d.capacity</name><value>{once}<", new))
+    actuator.read()
+    actuator.write(actuator.original())
+    assert path.read_text() == percentages(**{**WEIGHTS, **({"d": "5w"} if edited else {})})
+
+
+@pytest.mark.parametrize("away", [False, True])
+def test_a_queue_that_comes_back_after_a_release_has_the_entitlement_that_it_had_last(path: Path, away: bool) -> None:
+    """It got back the one of before the release, since a controller had written its later one once (the soak)."""
+    actuator, first = steered_by_weights(path)
+    once = first[first.index("root.a.capacity</name><value>") :].partition("<value>")[2].partition("<")[0]
+    actuator.write(actuator.original())
+    actuator.forget()
+    later = {**WEIGHTS, "a": once, "b": "7w", "c": "6w"}
+    path.write_text(percentages(**later))
+    actuator.read()
+    if away:
+        # The administrator takes the queue away while a controller writes, and puts it back alone.
+        actuator.write(actuator.prepare(Attributes({"root.a": 2.2, "root.b": 2.3, "root.c": 2.7, "root.d": 2.8})))
+        path.write_text(percentages(**{name: share for name, share in later.items() if name != "a"}))
+        actuator.read()
+    else:
+        # A controller that writes nothing follows each edit, and is started again.
+        path.write_text(percentages(**{**later, "b": "2w", "c": "3w"}))
+        actuator.read()
+        actuator.forget()
+    path.write_text(percentages(**{**later, "b": "2w", "c": "3w"}))
+    actuator.read()
+    part = float(once[:-1]) / (float(once[:-1]) + 9.0) * 100.0
+    assert actuator.configured_weights()["root.a"] == pytest.approx(part)

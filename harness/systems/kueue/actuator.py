@@ -153,10 +153,11 @@ class KueueActuator(BaseActuator):
         gone = sorted(self.baseline.keys() - stands.keys())
         for path in gone:
             self._depart(path)
+        chosen = set() if words_lost else self._chosen_since_return(stands)
         for path, present in stands.items():
             if path not in self.baseline and self._returned(path, present[_SHARE]) is not None:
                 found.append(Drift(path, _SHARE, str(present[_SHARE])))
-            found += self._reclaim(path, present)
+            found += self._reclaim(path, present, chosen)
         found += self._newcomers(stands, gone)
         for path, present in stands.items():
             self.baseline.setdefault(path, dict(present))
