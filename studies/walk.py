@@ -79,9 +79,44 @@ This is the administrator's file, with the entitlements: half of the cluster for
 ```xml
 {file}```
 
+## A cluster to try it on
+
+With a cluster of your own, go on to step 1. Else save the file above as `{scheduler}.xml`, and start two nodes on this
+machine ([what it needs](clusters.md)):
+
+```console
+$ yarnfair cluster up --backend local --memory-mb 4096 --vcores 16 --http-port 8088 \\
+    --scheduler {scheduler} --allocations {scheduler}.xml
+```
+
+This `load.sh` submits applications of 512 MiB that sleep for 20 s: at first one a second in queue `a`, after half a
+minute also one in `b` and one in `c`, for ten minutes in all.
+
+```bash
+rest=$1/ws/v1/cluster/apps
+for second in $(seq 600); do
+  queues=a; [ "$second" -gt 30 ] && queues="a b c"
+  for queue in $queues; do
+    id=$(curl -s -X POST "$rest/new-application?user.name=me" | sed 's/.*"application-id":"\\([^"]*\\)".*/\\1/')
+    curl -s -X POST -H 'Content-Type: application/json' "$rest?user.name=me" -d '{{
+      "application-id": "'"$id"'", "application-name": "sleep", "queue": "'"$queue"'", "max-app-attempts": 1,
+      "am-container-spec": {{"commands": {{"command": "sleep 20"}}}}, "resource": {{"memory": 512, "vCores": 1}}}}'
+  done
+  sleep 1
+done
+```
+
+```console
+$ bash load.sh http://127.0.0.1:8088 > load.log &
+```
+
+In all that follows put `http://127.0.0.1:8088` in place of `http://rm:8088`, the file that `up` has named in place of
+`/etc/hadoop/conf/{scheduler}-scheduler.xml`, and `ledger.db` in place of `/var/lib/yarnfair/ledger.db`.
+At the end `kill %1` ends the load, and `yarnfair cluster down --backend local` removes the cluster.
+
 ## 1. Shadow: what would it do?
 
-Write `enforce.yaml`, and start the controller:
+Write `enforce.yaml`, and start the controller. It runs until Ctrl-C; run the other commands in a second terminal:
 
 ```yaml
 {shadow_config}```
@@ -92,8 +127,10 @@ $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
 ```
 
 It wrote nothing. Each line names a queue's part of the {values}, before and after, and the reason: who has had too
-much gets a smaller part until the others have caught up. In its first minutes the controller still learns how long
-tasks last. Over four times that it gives back, so until it knows, parts also move without a new debt.
+much gets a smaller part until the others have caught up. The controller spreads a repayment over four times the mean
+length of a task. In its first minutes it does not know that length well, so parts also move while debts stay as they
+are.
+
 Meanwhile `top` showed:
 
 ```console
@@ -110,8 +147,8 @@ $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --dry-run
 {dry_run}
 ```
 
-Start it. Each line now ends with the time until the {values} were in force (`shares as before`: they changed by less
-than the log shows):
+Start it. Each line now ends with the time until the {values} were in force. `shares as before` means that they
+changed by less than the log shows:
 
 ```console
 $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
@@ -142,8 +179,8 @@ $ yarnfair top --config enforce.yaml --once
 
 ## 4. A guard
 
-A guard gives the file back when things go wrong. This one is too strict for the load,
-`guards: {{longest_wait_s: {guard_s}}}`:
+A guard gives the file back when things go wrong. To see that, add one to `enforce.yaml` that is too strict for the
+load, `guards: {{longest_wait_s: {guard_s}}}`:
 
 ```console
 $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml
@@ -159,8 +196,8 @@ $ yarnfair enforce --config enforce.yaml --resume
 
 ## 5. Release
 
-Here the controller, back in `mode: full`, was killed (`kill -9`). Its {values} are still in the file.
-See what a release would change:
+Here the guard was taken out of `enforce.yaml` again, and the controller, in `mode: full`, was killed (`kill -9`). Its
+{values} are still in the file. See what a release would change:
 
 ```console
 $ yarnfair enforce --config enforce.yaml --release --dry-run
@@ -172,13 +209,14 @@ $ yarnfair enforce --rm http://rm:8088 --config enforce.yaml --release
 {release}
 ```
 
-The file is the administrator's again, byte for byte: the script compares it.
+The file is the administrator's again, byte for byte: the script that made this page compares it.
 
 {changes}
 """
 TRAPS = """
 The warnings are [traps](capacity-scheduler.md#traps) of the Capacity Scheduler. While one that blocks is open, the
-controller writes nothing. The administrator sets what mends them and runs `yarn rmadmin -refreshQueues`:
+controller writes nothing. The administrator sets what mends them and runs `yarn rmadmin -refreshQueues` (a cluster of
+`cluster up` has no `yarn` command; there the controller's first write loads these lines, too):
 
 ```xml
 {hints}```
