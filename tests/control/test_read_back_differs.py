@@ -197,6 +197,30 @@ def test_a_file_that_the_rm_polls_is_taken_back_where_writing_it_again_did_not_h
         assert rm.place.data != world.before
 
 
+def test_an_answer_with_the_old_configuration_ends_no_wait(tmp_path: Path) -> None:
+    """What was written and taken back showed again for a moment, and was taken for an edit: the next attempt came."""
+    world = Stubborn("store")
+    assert isinstance(world.rm, CapacityRmModel)
+    rm, store = world.rm, world.rm.store
+    assert store is not None
+    put, changes = store.put, [(-math.inf, store.now)]
+
+    def putting(values: Mapping[str, str]) -> None:
+        changes.append((rm.now_s, store.now))
+        put(values)
+
+    # What stood there before the last change is shown once more, five seconds later.
+    def shown() -> Configuration:
+        at_s, before = changes[-1]
+        return before if 3.0 < rm.now_s - at_s < 7.0 else store.now
+
+    store.put = putting  # type: ignore[method-assign]
+    store.read = shown  # type: ignore[method-assign]
+    with controlled(rm, tmp_path) as controller:
+        world.passes(controller, 300.0)
+        assert world.writes <= 28, "as without such answers"
+
+
 @pytest.mark.parametrize("stale_s", [7.0, 40.0])
 def test_a_store_that_answers_with_its_old_configuration_is_no_edit_and_costs_no_entitlement(
     tmp_path: Path, stale_s: float

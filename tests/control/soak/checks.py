@@ -287,6 +287,18 @@ class Checks:
         ):
             raise Violated(f"the root's element is gone, and {process.name} raises no alarm")
 
+    def _taken_by_hand(self, process: Process, text: str) -> None:
+        """Beside another controller that no lease announces, no weight that only a controller computes is taken.
+
+        Percentages and amounts may be: where the entitlements do not go together any more, what stands there counts.
+        """
+        world = self.world
+        if not world.intruder_seen or process.settings.lease_s or world.plan.capacity not in ("", "weight"):
+            return
+        for queue, share in re.findall(r"of (root\.[\w.-]+) is ([\d.e+-]+)w? \(taken as its entitlement\)", text):
+            if float(f"{float(share):.3g}") != float(share):
+                raise Violated(f"{process.name} takes {share} for the entitlement of {queue}, which no person writes")
+
     def _log(self, process: Process, report: TickReport) -> None:
         """An alarm that lasts is not a line in every period."""
         said, now_s = self._said.setdefault(process.name, {}), process.clock.monotonic()
@@ -298,6 +310,7 @@ class Checks:
                 continue
             if kind == "foreign":
                 self.foreign_said.setdefault(process.name, set()).add(text)
+                self._taken_by_hand(process, text)
             texts = said.setdefault(kind, {})
             if now_s - texts.get(text, -1e9) < 290:
                 raise Violated(f"{process.name} says in every period: {kind}: {text}")

@@ -1,8 +1,9 @@
 """``python -m tests.control.soak.planted``: plants each known bug in a copy of the code and lets the soak look for it.
 
 The bugs are in planted.toml (tests.planting). Ten minutes of CPU time each at most; printed is the seed that found it,
-what it violated and how long that took. ``--record`` keeps the results in planted.json, and shows them on the page
-docs/track-record.md; called again, it goes on with the bugs that were not yet looked for in the code as it is.
+what it violated and how long that took. Bugs that violate no invariant of the soak name the test that finds them.
+``--record`` keeps the results in planted.json, and shows them on the page docs/track-record.md; called again, it goes
+on with the bugs that were not yet looked for in the code as it is.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from typing import Any
 
 from tests.control.soak.installed import HANGS_S
 from tests.control.soak.regime import EIGHTH, FIFTH, FOURTH, SECOND, SEVENTH, SIXTH, TENTH
+from tests.mutations import Copy, Mutation
 from tests.planting import ROOT, Planted, read
 
 HERE = Path(__file__).resolve().parent
@@ -41,6 +43,7 @@ class Bug(Planted):
     """``reverses``: the commit that mended it, if this repository had it. ``second``, ``fourth`` to ``eighth``,
     ``tenth``: seeds of that regime find it (tests.control.soak.regime). ``begin``: the search begins with this seed,
     which found it in this repository. ``also``: more texts to replace, each with its ``file``, ``old`` and ``new``.
+    ``tests``: what pytest is given, and fails with the bug and passes without it; no seeds are played then.
     """
 
     what: str
@@ -53,6 +56,7 @@ class Bug(Planted):
     eighth: bool = False
     tenth: bool = False
     begin: int | None = None
+    tests: str = ""
     also: tuple[Mapping[str, str], ...] = ()
 
     def plant(self, root: Path) -> None:
@@ -78,7 +82,9 @@ def bugs() -> list[Bug]:
 
 
 def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
-    """Plants a bug in a copy and runs seeds until one of them violates something."""
+    """Plants a bug in a copy and runs seeds until one of them violates something, or the tests that it names."""
+    if bug.tests:
+        return _test(bug)
     # A container's /dev/shm may hold 64 MB in all, and the soak's disks are there.
     roomy = os.path.isdir("/dev/shm") and shutil.disk_usage("/dev/shm").free > 1 << 30
     with tempfile.TemporaryDirectory(prefix="planted-", dir="/dev/shm" if roomy else None) as copy:
@@ -109,6 +115,17 @@ def look_for(bug: Bug, budget_s: float = BUDGET_S) -> Search:
         first = said["violations"][0]
         return Search(bug, True, said["core_seconds"], f"seed {first['seed']}: {first['what'][:160]}", first["seed"])
     raise RuntimeError(f"{bug.name}: {ended.stderr[-2000:]}")
+
+
+def _test(bug: Bug) -> Search:
+    """Runs the tests that a bug names, without it and with it."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory(prefix="planted-") as folder:
+        mutation = Mutation(name=bug.name, file=bug.file, old=bug.old, new=bug.new, tests=bug.tests)
+        found, text = Copy(Path(folder)).notices(mutation)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Search(bug, found, seconds, text[:200])
 
 
 def code() -> str:
@@ -144,10 +161,13 @@ def keep(search: Search, budget_s: float, now: str) -> None:
 
 def table(results: Mapping[str, Mapping[str, Any]]) -> str:
     """The record as the page shows it."""
-    what, begins = {bug.name: bug.what for bug in bugs()}, {bug.name: bug.begin for bug in bugs()}
+    known = bugs()
+    what, begins = {bug.name: bug.what for bug in known}, {bug.name: bug.begin for bug in known}
+    tested = {bug.name for bug in known if bug.tests}
     lines = ["| bug | what it does | found by seed | CPU seconds |", "|---|---|---|---|"]
     for name, one in results.items():
         seed = one["seed"] if one["seed"] is not None else "it hangs" if one["found"] else "not found"
+        seed = "a test that it names" if name in tested and one["found"] else seed
         seed = f"{seed}, the first one" if begins[name] is not None and begins[name] == one["seed"] else seed
         lines.append(f"| {name} | {what[name]} | {seed} | {one['seconds']:g} |")
     found = sum(one["found"] for one in results.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from harness.control.reports import TickReport
@@ -10,6 +11,7 @@ from harness.model.plan import WEIGHT_MIN
 from harness.model.snapshot import QueueView
 from tests.control.soak.capacities import UNITS
 from tests.control.soak.capacity_rm import CapacityRm
+from tests.control.soak.preempting import HOUR_S
 from tests.control.soak.process import Process
 from tests.control.soak.violated import Violated
 
@@ -34,6 +36,27 @@ def parts_of_the_cluster(queues: Mapping[str, QueueView], weights: Mapping[str, 
     return found
 
 
+@dataclass
+class _ShownLosses:
+    """The work lost by preemption that a controller was shown: since when it counts, by application, and when."""
+
+    since_s: float
+    of_apps: dict[str, float]
+    losses: list[tuple[float, float]] = field(default_factory=list)
+    #: What the last tick ended with.
+    standing: dict[str, float] = field(default_factory=dict)
+
+    def show(self, now_s: float, of_apps: Mapping[str, float]) -> None:
+        """Take note of what a look has shown."""
+        lost = sum(max(mb_s - self.of_apps.get(app, 0.0), 0.0) for app, mb_s in of_apps.items())
+        self.losses.append((now_s, lost))
+        self.of_apps.update(of_apps)
+
+    def within(self, seconds: float, now_s: float) -> float:
+        """Return the work that was lost within the last ``seconds``, MiB-seconds."""
+        return sum(lost for at_s, lost in self.losses if at_s > now_s - seconds)
+
+
 class Ticks:
     """The invariants of one tick."""
 
@@ -50,6 +73,8 @@ class Ticks:
         self._seen_edits: dict[str, int] = {}
         #: Controller -> what its last tick said that is not in force.
         self._missed: dict[str, set[str]] = {}
+        #: Controller -> the losses by preemption that it was shown.
+        self._shown_lost: dict[str, _ShownLosses] = {}
 
     def begun(self, process: Process) -> None:
         self._good_s[process.name] = self.world.agenda.now_s
@@ -91,6 +116,7 @@ class Ticks:
         self._left(process, kinds)
         if self.world.preempting is not None:
             self.world.preempting.check()
+            self._within_budget(process, report, kinds)
         elif self.world.plan.seventh:
             self._kept(process, report, kinds)
         if self._whole(process) and truthful and report.snapshot is not None and "app" not in kinds:
@@ -131,6 +157,49 @@ class Ticks:
             if part < min(due[name], 0.7 * used) - 0.01:
                 words = f"it uses {used:.2f} of the cluster, and its due is {due[name]:.2f}"
                 raise Violated(f"{process.name} gives {name} {part:.2f} beside preemption: {words}")
+
+    def _within_budget(self, process: Process, report: TickReport, kinds: set[str]) -> None:
+        """Shares expose no more to preemption than the rest of the budget: what it would kill, times how long it ran.
+
+        The rest is what the losses that the controller was shown leave of the budget. A container has run for as long
+        as a task of its queue lasts, for a period at least, and for an hour where that is not known.
+        """
+        rm, core, settings = self.world.active, process.controller.core, process.settings
+        assert isinstance(rm, CapacityRm)
+        if report.snapshot is None or rm.standing() != process.begun_rm or self.world.wire.met(process.name).lies:
+            return
+        # What ended applications have lost is shown in some looks only.
+        counters = {app: float(mb_s) for app, mb_s in rm.preempted.items() if app in self.world.cluster.apps}
+        shown = self._shown_lost.get(process.name)
+        if shown is None or shown.since_s != core.killed._began_s:
+            shown = self._shown_lost[process.name] = _ShownLosses(core.killed._began_s, dict(counters))
+        # A kill within this tick may have come after its look: it counts from the next one on.
+        # An RM that began anew counts from 0.
+        before = {app: min(mb_s, counters[app]) for app, mb_s in shown.standing.items() if app in counters}
+        shown.show(process.begun_s, before)
+        shown.standing = counters
+        if core.written is None or not process.controller.holds or not rm.preempts or kinds - {"unpaid", "app"}:
+            return
+        queues, whole_mb = report.snapshot.queues, report.snapshot.capacity.memory_mb
+        due = parts_of_the_cluster(queues, {name: queue.weight for name, queue in queues.items()})
+        given = parts_of_the_cluster(queues, core.written.weights)
+        leaves = {leaf.name: leaf.allocated.memory_mb for leaf in report.snapshot.leaves() if leaf.name in given}
+        # As beside no budget (`_kept`).
+        exposed_mb = whole_mb * sum(
+            max(min(due[name], 0.7 * mb / whole_mb) - 0.01 - given[name], 0.0) for name, mb in leaves.items()
+        )
+        lasts = {name: queues[name].mean_task_s for name in leaves}
+        work = sum(
+            mb * (HOUR_S if (task_s := lasts[name]) is None else max(task_s, settings.period_s))
+            for name, mb in leaves.items()
+        )
+        mean_s = work / max(sum(leaves.values()), 1)
+        # Times of looks and of snapshots differ by less than a period.
+        lost = shown.within(HOUR_S - settings.period_s, process.begun_s)
+        left = max(settings.preemption_budget_mb_s - lost, 0.0)
+        if exposed_mb * mean_s > left + 1.0:
+            words = f"containers last {mean_s:.0f} s, and {left:.0f} MiB s are left of the budget"
+            raise Violated(f"{process.name} exposes {exposed_mb:.0f} MiB to preemption: {words}")
 
     def _guarded(self, process: Process, report: TickReport, kinds: set[str]) -> None:
         """Who holds the file releases when the RM refuses more than a guard lets pass, and not before."""
