@@ -34,6 +34,8 @@ LOCATION = "location"
 #: Waits before further attempts to restore while somebody else keeps changing the configuration, seconds. A
 #: ResourceManager may also answer with its old configuration for some seconds after a change of its store.
 _WAITS_S = (0.0, 0.5, 1.5, 4.0, 8.0)
+#: Most attempts after requests to the ResourceManager that were not answered: each may take its whole time.
+_MOST_UNANSWERED = 3
 ClientT = TypeVar("ClientT")
 
 
@@ -114,10 +116,16 @@ def release(
         adopt(actuator, store, lease)
     if text := adopt_latest(actuator, store):
         notes.append(("backup", text))
+    unanswered = 0
     for attempt in range(len(_WAITS_S) + 1):
         try:
             actuator.read()
         except InputError as error:
+            # A write that was not answered may have been carried out, so the store is asked again.
+            if isinstance(error, Unreachable) and 0 < unanswered < _MOST_UNANSWERED:
+                unanswered += 1
+                sleep(_WAITS_S[attempt])
+                continue
             found = _restore_written(actuator, error, _still(lease, signed=signed))
             failed, words = _load_unread(actuator, error, found, open_client, settings, recognise)
             if not found.missing:
@@ -130,8 +138,9 @@ def release(
         try:
             refused = _write(actuator, prepared, _still(lease, signed=signed))
             break
-        except FileChanged:
-            if attempt == len(_WAITS_S):
+        except (FileChanged, Unreachable) as error:
+            unanswered += isinstance(error, Unreachable)
+            if attempt == len(_WAITS_S) or unanswered >= _MOST_UNANSWERED:
                 raise
             sleep(_WAITS_S[attempt])
     refusals = (*actuator.refusals(), *actuator.problems_of(prepared))
@@ -150,7 +159,7 @@ def release(
         try:
             if client is not None and actuator.beside is not None and settings.refresh != "poll":
                 _recognise(client, recognise)
-            words = put_in_force(actuator, prepared, client, settings, refusals)
+            words = put_in_force(actuator, prepared, client, settings, refusals, sleep)
             taken = actuator.load_validates and words.startswith(f"{_restored(actuator)} in force")
             failed = bool(refusals) and not taken
         except YarnfairError as error:
@@ -420,17 +429,31 @@ def _restored(actuator: Actuator[ClientT]) -> str:
     return f"the administrator's own {actuator.values_name} are"
 
 
+def _load(actuator: Actuator[ClientT], client: ClientT, sleep: Callable[[float], None]) -> None:
+    """Make the RM load the configuration; repeat a request that was not answered. Raises the last failure."""
+    for wait_s in _WAITS_S[1:_MOST_UNANSWERED]:
+        try:
+            actuator.load(client)
+        except Unreachable:
+            sleep(wait_s)
+        else:
+            return
+    actuator.load(client)
+
+
 def put_in_force(
     actuator: Actuator[ClientT],
     prepared: Prepared,
     client: ClientT | None,
     settings: ControlSettings,
     refusals: Sequence[str] = (),
+    sleep: Callable[[float], None] = time.sleep,
 ) -> str:
     """Make the RM load the restored configuration and verify it; return a description of the result.
 
     An RM that does not answer (``client`` None: none was found) loads the file when it starts; the Fair Scheduler also
-    loads it at its next poll. ``refusals``: the reasons for which the RM would refuse the file. Raises all failures
+    loads it at its next poll. Whether a request that was not answered was carried out is unknown, so it is repeated
+    after a wait (``sleep``). ``refusals``: the reasons for which the RM would refuse the file. Raises all failures
     except Unreachable.
     """
     what = _restored(actuator)
@@ -440,7 +463,7 @@ def put_in_force(
     try:
         if client is None:
             raise Unreachable("no ResourceManager was told")
-        actuator.load(client)
+        _load(actuator, client, sleep)
         if not settings.read_back:
             return f"{what} written and refreshed, not read back{why}"
         actuator.confirm(client, prepared.in_force, timeout_s=settings.effect_s, every_s=0.05)

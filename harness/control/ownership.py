@@ -32,6 +32,10 @@ _KEPT = ("departed", "written", "returned")
 _FIELDS = {"ours": "managed"}
 
 
+#: Maximum number of earlier unanswered writes of a value that are remembered.
+_MOST_UNANSWERED = 10
+
+
 @dataclass(frozen=True, slots=True)
 class Drift:
     """Somebody else's edit of an attribute that the controller had written.
@@ -147,6 +151,9 @@ class Ownership(ABC):
     leased: bool = field(default=False, init=False)
     #: Evidence of another controller that no lease announces.
     rivals: Rivals = field(default_factory=Rivals, init=False)
+    #: Values whose write was not answered and that the next reading did not show, by `_written_as`. The request may be
+    #: carried out later, so such a value is not somebody else's.
+    _unanswered: dict[str, list[Any]] = field(default_factory=dict, init=False)
     #: The values of the last reading (None: no reading yet in this process).
     _stood: Mapping[str, Values] | None = field(default=None, init=False)
 
@@ -319,10 +326,13 @@ class Ownership(ABC):
         """Merge the present value of a managed attribute, of which ``values`` are the controller's own."""
         known, written_as = self.baseline[path], self._written_as(path, attribute)
         own = known.get(attribute)
-        if value in values:
+        late = value is not None and value != own and value in self._unanswered.get(written_as, [])
+        if late or value in values:
             # Keep the one of the managed values that is present in the file.
             others = [other for other in values if other not in (value, own)]
             remember_written(self.written, written_as, others)
+            if others:
+                self._unanswered[written_as] = [*self._unanswered.get(written_as, [])[-_MOST_UNANSWERED:], *others]
             values[:] = [value]
             return []
         before, share = value == own, attribute == self.SHARE

@@ -12,6 +12,7 @@ import pytest
 
 from harness.control.wall import Controller
 from harness.yarn.capacity.source import Configuration
+from harness.yarn.errors import Unreachable
 from tests.control.driven import FILE, controlled, in_force, kinds, rm_with_load
 from tests.control.rm_model import CapacityRmModel, RmModel
 from tests.control.soak import capacities
@@ -260,3 +261,34 @@ def test_a_store_that_answers_with_its_old_configuration_is_no_edit_and_costs_no
         controller.stop("release", lambda seconds: setattr(rm, "now_s", rm.now_s + seconds))
         assert store.now.values == capacities.properties(file(a="40", b="35", c="25"))
         assert settings() == {"root.a": 40.0, "root.b": 35.0, "root.c": 25.0}
+
+
+def test_a_write_that_is_carried_out_after_a_later_read_is_nobodys_edit(tmp_path: Path) -> None:
+    """A busy store carried a request out after its client had given up: "somebody else wrote", of its own value."""
+    rm = CapacityRmModel(file(a="50", b="25", c="25"), store=True)
+    store = rm.store
+    assert store is not None
+    rm.submit("x", "root.a")
+    rm.submit("y", "root.b").pending = 3
+    put, late = store.put, list[Mapping[str, str]]()
+
+    def slow(values: Mapping[str, str]) -> None:
+        if not late:
+            late.append(dict(values))
+            raise Unreachable("no answer: (read timeout=2.0)")
+        put(values)
+
+    store.put = slow  # type: ignore[method-assign]
+    told = set[str]()
+    with controlled(rm, tmp_path) as controller:
+        for at in range(6):
+            rm.start("x")
+            report = controller.tick()
+            told |= {alarm.text for alarm in report.alarms if alarm.kind == "foreign"}
+            rm.now_s += 5.0
+            if at == 2:
+                put(late[0])
+        assert told == set()
+        assert controller.actuator.configured_weights() == {"root.a": 50.0, "root.b": 25.0, "root.c": 25.0}
+        controller.stop("release")
+    assert store.now.values == capacities.properties(file(a="50", b="25", c="25"))

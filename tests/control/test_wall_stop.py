@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from harness.base.errors import InputError
 from harness.control.lease import Lease
 from harness.control.wall import Controller
+from harness.yarn.errors import NoActiveRm, Unreachable
 from harness.yarn.fair.parse import parse_allocations
 from harness.yarn.files import LocalStore
 from tests.control.driven import controlled, in_force, rm_with_load
@@ -241,3 +243,47 @@ def test_a_store_that_shows_its_old_configuration_for_a_while_is_restored_all_th
         assert controller.stop("release", wait).endswith("the administrator's own capacities are in force")
         assert store.now.values == capacities.properties(BEFORE)
         assert sum(waited) <= 14.0
+
+
+@pytest.mark.parametrize("carried_out", [True, False])
+def test_a_restore_that_is_not_answered_is_asked_for_again(tmp_path: Path, carried_out: bool) -> None:
+    """The store had the administrator's capacities, and the stop said that it had not released (exit code 1)."""
+    rm = CapacityRmModel(BEFORE, store=True)
+    store = rm.store
+    assert store is not None
+    with controlled(rm, tmp_path) as controller:
+        enforced(rm, controller)
+        put, lost = store.put, list[Mapping[str, str]]()
+
+        def unanswered(values: Mapping[str, str]) -> None:
+            if carried_out or lost:
+                put(values)
+            lost.append(values)
+            if len(lost) == 1:
+                raise Unreachable("no answer: (read timeout=2.0)")
+
+        store.put = unanswered  # type: ignore[method-assign]
+        words = controller.stop("release", lambda seconds: setattr(rm, "now_s", rm.now_s + seconds))
+    assert words.endswith("the administrator's own capacities are in force")
+    assert len(lost) == 2 - carried_out
+    assert store.now.values == capacities.properties(BEFORE)
+
+
+def test_a_refresh_that_is_not_answered_is_asked_for_again(tmp_path: Path) -> None:
+    """A failover during a stop left the controller's weights in force until somebody refreshed (exit code 0)."""
+    rm = contended(MemoryPlace(WRITTEN))
+    with controlled(rm, tmp_path) as controller:
+        turn(rm, controller)
+        load, asked = rm.refresh_queues, list[float]()
+
+        def failing_over() -> None:
+            asked.append(rm.now_s)
+            if len(asked) < 3:
+                raise NoActiveRm("no active ResourceManager (STANDBY, STANDBY)")
+            load()
+
+        rm.refresh_queues = failing_over  # type: ignore[method-assign]
+        waited = list[float]()
+        assert "the administrator's own weights and limits are in force" in controller.stop("release", waited.append)
+    assert sum(waited) <= 5.0
+    assert rm.place.data == WRITTEN
