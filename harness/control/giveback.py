@@ -74,6 +74,8 @@ def release(
     released: Mapping[str, object] | None = None,
     recognise: Callable[[ClientT], None] = lambda _: None,
     sleep: Callable[[float], None] = time.sleep,
+    *,
+    repeats: bool = True,
 ) -> Release:
     """Restore the administrator's values: in the file, then in the ResourceManager, finally in the bookkeeping.
 
@@ -98,6 +100,9 @@ def release(
         Called before a ResourceManager is refreshed. It raises OtherCluster if the RM belongs to another cluster.
     sleep : Callable
         Waits for so many seconds before a further attempt.
+    repeats : bool
+        Whether requests that the ResourceManager does not answer are repeated. A control period does without, because
+        the next one tries again.
 
     Raises
     ------
@@ -116,13 +121,13 @@ def release(
         adopt(actuator, store, lease)
     if text := adopt_latest(actuator, store):
         notes.append(("backup", text))
-    unanswered = 0
+    unanswered, most = 0, _MOST_UNANSWERED if repeats else 1
     for attempt in range(len(_WAITS_S) + 1):
         try:
             actuator.read()
         except InputError as error:
             # A write that was not answered may have been carried out, so the store is asked again.
-            if isinstance(error, Unreachable) and 0 < unanswered < _MOST_UNANSWERED:
+            if isinstance(error, Unreachable) and 0 < unanswered < most:
                 unanswered += 1
                 sleep(_WAITS_S[attempt])
                 continue
@@ -140,7 +145,7 @@ def release(
             break
         except (FileChanged, Unreachable) as error:
             unanswered += isinstance(error, Unreachable)
-            if attempt == len(_WAITS_S) or unanswered >= _MOST_UNANSWERED:
+            if attempt == len(_WAITS_S) or unanswered >= most:
                 raise
             sleep(_WAITS_S[attempt])
     refusals = (*actuator.refusals(), *actuator.problems_of(prepared))
@@ -159,7 +164,7 @@ def release(
         try:
             if client is not None and actuator.beside is not None and settings.refresh != "poll":
                 _recognise(client, recognise)
-            words = put_in_force(actuator, prepared, client, settings, refusals, sleep)
+            words = put_in_force(actuator, prepared, client, settings, refusals, sleep if repeats else None)
             taken = actuator.load_validates and words.startswith(f"{_restored(actuator)} in force")
             failed = bool(refusals) and not taken
         except YarnfairError as error:
@@ -429,16 +434,16 @@ def _restored(actuator: Actuator[ClientT]) -> str:
     return f"the administrator's own {actuator.values_name} are"
 
 
-def _load(actuator: Actuator[ClientT], client: ClientT, sleep: Callable[[float], None]) -> None:
+def _load(actuator: Actuator[ClientT], client: ClientT, sleep: Callable[[float], None] | None) -> None:
     """Make the RM load the configuration; repeat a request that was not answered. Raises the last failure."""
-    for wait_s in _WAITS_S[1:_MOST_UNANSWERED]:
+    for count in range(1, _MOST_UNANSWERED + 1):
         try:
             actuator.load(client)
-        except Unreachable:
-            sleep(wait_s)
-        else:
             return
-    actuator.load(client)
+        except Unreachable:
+            if sleep is None or count == _MOST_UNANSWERED:
+                raise
+            sleep(_WAITS_S[count])
 
 
 def put_in_force(
@@ -447,14 +452,14 @@ def put_in_force(
     client: ClientT | None,
     settings: ControlSettings,
     refusals: Sequence[str] = (),
-    sleep: Callable[[float], None] = time.sleep,
+    sleep: Callable[[float], None] | None = None,
 ) -> str:
     """Make the RM load the restored configuration and verify it; return a description of the result.
 
     An RM that does not answer (``client`` None: none was found) loads the file when it starts; the Fair Scheduler also
     loads it at its next poll. Whether a request that was not answered was carried out is unknown, so it is repeated
-    after a wait (``sleep``). ``refusals``: the reasons for which the RM would refuse the file. Raises all failures
-    except Unreachable.
+    after a wait (``sleep``; None: it is not). ``refusals``: the reasons for which the RM would refuse the file. Raises
+    all failures except Unreachable.
     """
     what = _restored(actuator)
     why = f", but a ResourceManager would refuse them: {in_short(refusals)}" if refusals else ""

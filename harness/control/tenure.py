@@ -147,11 +147,11 @@ class Tenure(Generic[ClientT]):
                 sleep(HAND_OVER_LOOK_S)
         return f"stopped; {self.release(sleep)}"
 
-    def release(self, sleep: Callable[[float], None] = time.sleep) -> str:
+    def release(self, sleep: Callable[[float], None] = time.sleep, *, repeats: bool = True) -> str:
         """Restore the administrator's values and refresh the RM; return a description of the result.
 
         ``sleep`` waits for so many seconds before a further attempt, if somebody else changes the configuration
-        meanwhile. Raises any failure.
+        meanwhile, or with ``repeats`` if the RM does not answer. Raises any failure.
         """
         self.core.forget_written()
         released = self.released.document()
@@ -164,6 +164,7 @@ class Tenure(Generic[ClientT]):
             released,
             self._recognise,
             sleep,
+            repeats=repeats,
         )
         self.holds = self._lease is None or released is not None
         for kind, text in done.notes:
@@ -183,7 +184,15 @@ class Tenure(Generic[ClientT]):
             # Another controller holds the file now, and is responsible for its values.
             self._left_over = False
             return "another controller has taken over what an earlier run had written"
-        done = release(self.actuator, self.store, lease, lambda: self.client, self.settings, recognise=self._recognise)
+        done = release(
+            self.actuator,
+            self.store,
+            lease,
+            lambda: self.client,
+            self.settings,
+            recognise=self._recognise,
+            repeats=False,
+        )
         self._left_over = done.failed
         self._adopted = ({}, False)
         for kind, text in done.notes:
@@ -353,7 +362,7 @@ class Tenure(Generic[ClientT]):
             words = self._release_words
         elif not self.released.given_back and self.holds and not self.dry_run:
             try:
-                words = self._release_words = self.release()
+                words = self._release_words = self.release(repeats=False)
                 if seen:  # otherwise, the release is repeated until the RM answers
                     self.released.done()
             except YarnfairError as error:
