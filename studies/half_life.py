@@ -3,10 +3,11 @@
     python -m studies.half_life -o docs/records/half-life.json
 
 The recorded FB-2009 day (experiments/fb2009-day.yaml), day after day, on four equal queues: every third job of A, B and
-C, which together ask for some 72 % of 67 nodes. D is idle from the start for a night, a weekend or a holiday, and then
-brings all of its jobs, three times its entitlement of 25 %. LTRF from outside, a control period of 60 s, weights as
-`enforce` bounds them, a half-life of the series (``null``: nothing is forgotten) and, to compare, the memoryless
-``fair``. Measured from D's return on:
+C, which together ask for some 72 % of 67 nodes. It is played with Hadoop's slow start, by which reduces hold containers
+while they wait for maps, and with reduces after the last map. D is idle from the start for a night, a weekend or a
+holiday, and then brings all of its jobs, three times its entitlement of 25 %. LTRF from outside, a control period of 60
+s, weights as `enforce` bounds them, a half-life of the series (``null``: nothing is forgotten) and, to compare, the
+memoryless ``fair``. Measured from D's return on:
 
 - ``lost_h``: by how much A, B and C together fall behind what is due to them (rho of the papers: the lesser of demand
   and entitlement), at most, in hours of their entitlement;
@@ -14,8 +15,8 @@ brings all of its jobs, three times its entitlement of 25 %. LTRF from outside, 
 - ``gained_h``: what D has had by then, in hours of its entitlement, above that entitlement.
 
 Beside it the sharing loss integral of experiments/outside.yaml: a half-life that is too short forgets what the policy
-is for. Chosen is the longest half-life of the series with which the others begin to catch up within `MOST_BEHIND_H` of
-D's return, however long it was away.
+is for. The rule names, for each of the two, the longest half-life of the series with which the others begin to catch
+up within `MOST_BEHIND_H` of D's return, however long it was away.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from __future__ import annotations
 import argparse
 import statistics
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from typing import Any
 import numpy as np
 
 from harness.base.files import write_json
+from harness.control.settings import HALF_LIFE_S as CHOSEN_S
 from harness.control.settings import MAX_RATIO
 from harness.control.virtual import simulate_policy
 from harness.experiments.resolve import Variant, jobs_of, load_experiment
@@ -40,6 +42,7 @@ from harness.policies.registry import make_policy
 from harness.results.store import versions
 from studies.bound import PERIOD_S as OUTSIDE_PERIOD_S
 from studies.bound import measure
+from studies.tables import Values, markdown
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 #: Half-lives, seconds; None: nothing is forgotten.
@@ -55,6 +58,8 @@ HALF_LIVES: tuple[float | None, ...] = (
 #: How long D is idle, days; and for how long it is watched afterwards.
 ABSENCES = {"night": (0.5, 1.5), "weekend": (2.5, 2.5), "holiday": (14.0, 4.0)}
 SEEDS = (1, 2, 3, 4)
+#: Slow start of the loads, by the names of the record.
+SLOW_STARTS = {"Hadoop's slow start": 0.05, "reduces after the last map": 1.0}
 NODES = 67
 PERIOD_S = 60.0
 MOST_BEHIND_H = 24.0
@@ -73,11 +78,20 @@ def loads(base: Sequence[JobSpec], absent_s: float, end_s: float) -> Iterator[Jo
         day += 1
 
 
-def after_absence(policy: str, settings: Mapping[str, str], absent_s: float, watched_s: float) -> dict[str, float]:
+def slow_started(job: JobSpec, slow_start: float) -> JobSpec:
+    """Return a job whose reduces are asked for when this fraction of its maps has ended."""
+    stages = tuple(replace(stage, slow_start=slow_start) if stage.after else stage for stage in job.stages)
+    return replace(job, stages=stages)
+
+
+def after_absence(
+    policy: str, settings: Mapping[str, str], slow_start: float, absent_s: float, watched_s: float
+) -> dict[str, float]:
     """What the return of D costs and brings, in hours."""
     experiment = load_experiment("fb2009-day")
     variant = Variant("measured", policy, "outside", dict(settings), 1, PERIOD_S)
-    base = sorted(jobs_of(experiment, 1)[0], key=lambda job: job.submit_s)
+    jobs = (slow_started(job, slow_start) for job in jobs_of(experiment, 1)[0])
+    base = sorted(jobs, key=lambda job: job.submit_s)
     end_s = absent_s + watched_s
     setup = setup_of(experiment, variant, loads(base, absent_s, end_s))
     setup = replace(
@@ -105,7 +119,11 @@ def after_absence(policy: str, settings: Mapping[str, str], absent_s: float, wat
     }
 
 
-def chosen(absences: Mapping[str, Mapping[str, Mapping[str, float]]]) -> float | None:
+#: Absence -> half-life, or policy -> what `after_absence` has measured.
+Absences = Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+def named_by_the_rule(absences: Absences) -> float | None:
     """The longest half-life with which no absence keeps the others behind for longer; None: the series has none."""
     good = [
         float(name)
@@ -115,17 +133,43 @@ def chosen(absences: Mapping[str, Mapping[str, Mapping[str, float]]]) -> float |
     return max(good, default=None)
 
 
-def values(absences: Mapping[str, Mapping[str, Mapping[str, float]]], loss: Mapping[str, Any]) -> dict[str, Any]:
-    """The record's values."""
+def values(loads: Mapping[str, Absences], loss: Mapping[str, Any]) -> dict[str, Any]:
+    """The record's values. ``loads``: by the names of `SLOW_STARTS`."""
     return {
         "max_ratio": MAX_RATIO,
         "period_s": {"absences": PERIOD_S, "outside": OUTSIDE_PERIOD_S},
         "watched_h": {absence: watched * 24 for absence, (_, watched) in ABSENCES.items()},
         "most_behind_h": MOST_BEHIND_H,
-        "chosen_s": chosen(absences),
-        "absences": absences,
+        "chosen_s": CHOSEN_S,
+        "loads": {
+            name: {"slow_start": SLOW_STARTS[name], "rule_s": named_by_the_rule(absences), "absences": absences}
+            for name, absences in loads.items()
+        },
         "outside": {"seeds": list(SEEDS), "half_lives": loss},
     }
+
+
+_NAMED = {"3600": "1 h", "14400": "4 h", "43200": "12 h", "86400": "1 day", "172800": "2 days", "604800": "7 days"}
+
+
+def table(values: Values) -> str:
+    """What each half-life costs after each absence, under both loads."""
+    rows = []
+    for name in values["outside"]["half_lives"]:
+        label = _NAMED.get(name, "none")
+        cells = [f"**{label}**" if name == f"{values['chosen_s']:g}" else label]
+        for load in values["loads"].values():
+            for absence in ABSENCES:
+                own = load["absences"][absence][name]
+                hours = own["behind_h"]
+                since = f"{hours:.0f} h" if hours < values["watched_h"][absence] - 1 else f"more than {hours:.0f} h"
+                cells.append("none" if own["lost_h"] < 0.05 else f"{own['lost_h']:.1f} h, {since}")
+        rows.append([*cells, f"{values['outside']['half_lives'][name]['mean']:.2f} s"])
+    head = [f"{load}: after a {absence}" for load in values["loads"] for absence in ABSENCES]
+    return markdown(("half-life", *head, "`outside`"), rows)
+
+
+TABLES: dict[str, tuple[str, Callable[[Values], str]]] = {"half-life": ("half-life", table)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -133,22 +177,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m studies.half_life", description=__doc__)
     parser.add_argument("-o", "--out", type=Path, required=True)
     given = parser.parse_args(arguments)
-    absences: dict[str, dict[str, dict[str, float]]] = {}
+    found: dict[str, dict[str, dict[str, dict[str, float]]]] = {name: {} for name in SLOW_STARTS}
     loss: dict[str, dict[str, Any]] = {}
     outside = load_experiment("outside")
     for half_life in HALF_LIVES:
         name, settings = ("null", {}) if half_life is None else (f"{half_life:g}", {"half_life": f"{half_life:g}"})
-        found = [measure(outside, "ltrf", settings, seed, MAX_RATIO) for seed in SEEDS]
-        loss[name] = {"loss_integral": found, "mean": round(statistics.fmean(found), _DIGITS)}
+        integrals = [measure(outside, "ltrf", settings, seed, MAX_RATIO) for seed in SEEDS]
+        loss[name] = {"loss_integral": integrals, "mean": round(statistics.fmean(integrals), _DIGITS)}
         _say(f"outside, {name}", loss[name])
+    policies: list[tuple[str, str, dict[str, str]]] = [
+        ("null", "ltrf", {}) if half_life is None else (f"{half_life:g}", "ltrf", {"half_life": f"{half_life:g}"})
+        for half_life in HALF_LIVES
+    ]
+    for load, slow_start in SLOW_STARTS.items():
         for absence, (days, watched) in ABSENCES.items():
-            row = after_absence("ltrf", settings, days * DAY_S, watched * DAY_S)
-            absences.setdefault(absence, {})[name] = row
-            _say(f"{absence}, {name}", row)
-    for absence, (days, watched) in ABSENCES.items():
-        row = absences[absence]["fair"] = after_absence("fair", {}, days * DAY_S, watched * DAY_S)
-        _say(f"{absence}, fair", row)
-    document = values(absences, loss)
+            for name, policy, own in [*policies, ("fair", "fair", {})]:
+                row = after_absence(policy, own, slow_start, days * DAY_S, watched * DAY_S)
+                found[load].setdefault(absence, {})[name] = row
+                _say(f"{load}, {absence}, {name}", row)
+    document = values(found, loss)
     command = f"python -m studies.half_life -o docs/records/{given.out.name}"
     write_json(given.out, {"command": command, "version": versions()["yarnfair"], "values": document})
     return 0
