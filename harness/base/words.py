@@ -22,8 +22,8 @@ def plain_number(text: str) -> float:
 
 
 def counted(many: int, noun: str) -> str:
-    """Return a number with its noun: ``1 run``, ``3 runs``."""
-    return f"{many} {noun}" if many == 1 else f"{many} {noun}s"
+    """Return a number with its noun: ``1 run``, ``3,000 runs``."""
+    return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"
 
 
 def percent_text(part: float, digits: int = 1, *, signed: bool = True) -> str:

@@ -154,7 +154,7 @@ def up(
         from harness.clusters.inrm import with_policy
 
         spec = with_policy(spec, in_rm_policy, named_values(in_rm_settings, "--in-rm-set"), progress=say)
-    _show(_cluster(backend, state, inventory).up(spec, timeout_s=timeout_s, keep=keep), as_json)
+    _show(_cluster(backend, state, inventory).up(spec, timeout_s=timeout_s, keep=keep), as_json, with_duration=True)
 
 
 @cluster.command(short_help="Its RM, its nodes, memory of each part.")
@@ -172,13 +172,14 @@ def status(backend: str, state: str | None, inventory: str | None, as_json: bool
     return 0 if found.up else 1
 
 
-def _show(status: ClusterStatus, as_json: bool) -> None:
+def _show(status: ClusterStatus, as_json: bool, *, with_duration: bool = False) -> None:
+    """Print a status; ``with_duration`` also how long `up` has waited for the nodes."""
     from harness.clusters.daemons import SCHEDULERS
 
     document = status.document()
     # An adopted cluster has no requested number of nodes, and `up` did not wait for them.
     wanted = f" of {status.wanted}" if status.wanted else ""
-    took = f", after {status.running_s:g} s" if status.wanted and status.running_s is not None else ""
+    took = f", after {status.running_s:g} s" if with_duration and status.running_s is not None else ""
     lines = [f"{document['nodes_running']}{wanted} nodes RUNNING{took}"]
     admin, client = status.rpc("admin") or "-", status.rpc("client") or "-"
     lines.append(f"rest {status.address.rest}  admin {admin}  client {client}")
@@ -188,13 +189,15 @@ def _show(status: ClusterStatus, as_json: bool) -> None:
     lines.append(f"{kind} file {status.allocation_file}")
     if status.problem:
         lines.append(f"the ResourceManager: {status.problem}")
-    lines.append(f"{'part':<10} {'runs as':<14} {'memory MB':>9}  node")
-    for part in [document["rm"], *document["nodes"], *document["others"]]:
+    parts = [document["rm"], *document["nodes"], *document["others"]]
+    width = max(10, *(len(part["name"] or "-") for part in parts))
+    lines.append(f"{'part':<{width}} {'runs as':<14} {'memory MB':>9}  node")
+    for part in parts:
         memory = "" if part["memory_mb"] is None else f"{part['memory_mb']:.0f}"
         node = f"{part.get('id')} {part.get('state')}" if part.get("state") else ""
         # Of a cluster that others have started it is not known how its nodes are run.
         runs_as = part["runs_as"] or ("ended" if part["name"] else "-")
-        lines.append(f"{part['name'] or '-':<10} {runs_as:<14} {memory:>9}  {node}")
+        lines.append(f"{part['name'] or '-':<{width}} {runs_as:<14} {memory:>9}  {node}")
     if status.enforce is not None:
         lines.append("for the configuration of `yarnfair enforce`:")
         lines += [f"  {key}: {json.dumps(value)}" for key, value in status.enforce.items()]

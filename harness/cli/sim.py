@@ -25,9 +25,31 @@ if TYPE_CHECKING:
 
 #: The ports of a ResourceManager.
 REST_PORT, ADMIN_PORT, CLIENT_PORT = 8088, 8033, 8032
-#: The highest speed at which a controller with a period of 1 s accepts the usage of applications that fill the cluster:
-#: a value may be 6 s older than the poll (harness.ledger.accounts).
-FASTEST_ENFORCED = 7.0
+#: A value may be 6 s older than the poll (harness.ledger.accounts).
+_OLDER_S = 6.0
+
+
+def fastest_enforced(period_s: float) -> float:
+    """Return the highest speed at which a controller accepts the usage of applications that fill the cluster."""
+    return 1.0 + _OLDER_S / period_s
+
+
+def _too_fast(speed: float) -> str:
+    """Explain with which periods a controller doubts what it sees at this speed ('': with no usual one)."""
+    from harness.control.settings import ControlSettings
+
+    usual, short = ControlSettings().period_s, 1.0
+    if speed <= fastest_enforced(usual):
+        return ""
+    then = (
+        f"give it `period_s: {short:g}`"
+        if speed <= fastest_enforced(short)
+        else f"serve at --speed {fastest_enforced(short):g} at most and give it `period_s: {short:g}`"
+    )
+    return (
+        f"at --speed {speed:g} an `enforce` with a period of {usual:g} s skips applications that fill the cluster, "
+        f"because by the wall clock no cluster could give that much; {then}"
+    )
 
 
 @click.group()
@@ -195,8 +217,7 @@ def serve(
         addresses = f"rest {rest.url}  admin {admin.address}  client {client.address}"
         print_result(as_json, document, [addresses, f"{cluster.sim.served.file_words} {path}"])
         sys.stdout.flush()
-        if speed > FASTEST_ENFORCED:
-            text = f"above --speed {FASTEST_ENFORCED:g} `enforce` doubts figures of applications that fill the cluster"
-            click.echo(f"note: {text}: by the wall clock no cluster could give that much", err=True)
+        if note := _too_fast(speed):
+            click.echo(f"note: {note}", err=True)
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
         stop.wait(for_s)

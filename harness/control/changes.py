@@ -35,14 +35,17 @@ class Entitled:
         return cls(queue.weight, queue.leaf, queue.pending_containers > 0 or queue.demand != queue.allocated)
 
 
-def amount(value: float, unit: str) -> str:
-    """Format accumulated resources (MiB s, vcore s, cluster s) in a unit that keeps the number short."""
-    if unit == "memory":
-        value /= 1024.0
-    name = _UNITS.get(unit, unit)
-    if abs(value) >= _IN_HOURS:
-        return f"{value / 3600:,.1f} {name}·h"
-    return f"{value:,.1f} {name}·s" if abs(value) >= 0.1 else f"{value:.2g} {name}·s"
+def amount(value: float, unit: str, beside: Collection[float] = ()) -> str:
+    """Format accumulated resources (MiB s, vcore s, cluster s) in a unit that keeps the number short.
+
+    ``beside``: the amounts that stand in the same text. The largest of all decides between seconds and hours, so that
+    a reader can compare them.
+    """
+    scale = 1024.0 if unit == "memory" else 1.0
+    hours = max(abs(value), *(abs(other) for other in beside), 0.0) / scale >= _IN_HOURS
+    value /= scale * (3600.0 if hours else 1.0)
+    name = f"{_UNITS.get(unit, unit)}·{'h' if hours else 's'}"
+    return f"{value:,.1f} {name}" if abs(value) >= 0.1 or value == 0.0 else f"{value:.2g} {name}"
 
 
 def percent(part: float) -> str:
@@ -106,11 +109,11 @@ def debts(
     return {path: share.get(path, 0.0) * everything - amount for path, amount in own.items() if path != "root"}
 
 
-def debt_words(debt: float, whole: float, unit: str) -> str:
-    """Describe a queue's debt; '' if it is less than 0.1 % of the ``whole``."""
+def debt_words(debt: float, whole: float, unit: str, beside: Collection[float] = ()) -> str:
+    """Describe a queue's debt; '' if it is less than 0.1 % of the ``whole``. ``beside``: as in `amount`."""
     if whole <= 0 or abs(debt) < 0.001 * whole:
         return ""
-    return f"{'owed' if debt > 0 else 'has had too much by'} {amount(abs(debt), unit)}"
+    return f"{'owed' if debt > 0 else 'has had too much by'} {amount(abs(debt), unit, beside)}"
 
 
 def is_below(queue: str, above: Collection[str]) -> bool:
@@ -163,7 +166,7 @@ def changes(
         why = reasons.get(queue, "")
         debt = owed.get(queue, 0.0)
         if not why:
-            why = debt_words(debt, whole, unit)
+            why = debt_words(debt, whole, unit, [owed.get(other, 0.0) for other in will])
             if queue in held:
                 why = f"{why}; {held[queue]}" if why else held[queue]
             elif why and Change(queue, was.get(queue), part, "").moved and queue in due:

@@ -129,6 +129,11 @@ def _now(view: View, row: QueueRow) -> str:
     return f"{text} and wants no more." if row.allocated_mb else f"{text} and wants nothing."
 
 
+def _amounts(row: QueueRow) -> list[float]:
+    """Return all amounts that the lines about a queue state, which therefore share one unit."""
+    return [value for value in (row.accumulated, row.deficit, row.deficit_then) if value is not None]
+
+
 def _accounts(view: View, row: QueueRow) -> str | None:
     if row.newcomer:
         return "It is new and has asked for nothing yet: nothing is owed to it for the time before it asks."
@@ -140,17 +145,18 @@ def _accounts(view: View, row: QueueRow) -> str | None:
         since += f" (what was used {seconds(view.half_life_s)} ago counts half)"
     if total <= 0:
         return f"Nothing has been accumulated{since}."
+    beside = _amounts(row)
     text = (
-        f"Accumulated{since}: {amount(row.accumulated, view.unit)}, {percent(row.accumulated / total)} of all; "
+        f"Accumulated{since}: {amount(row.accumulated, view.unit, beside)}, {percent(row.accumulated / total)} of all; "
         f"its part is {percent(row.due)}"
     )
     if percent(row.due) != percent(row.share):
         text += " (the children share all that their parent is due, in the ratio of their guarantees)"
     if row.parent is None:
-        return f"Accumulated{since}: {amount(row.accumulated, view.unit)}."
+        return f"Accumulated{since}: {amount(row.accumulated, view.unit, beside)}."
     if abs(row.deficit) < 0.001 * total:
         return f"{text}: it is even."
-    had = f"it has had {amount(abs(row.deficit), view.unit)} too {'little' if row.deficit > 0 else 'much'}"
+    had = f"it has had {amount(abs(row.deficit), view.unit, beside)} too {'little' if row.deficit > 0 else 'much'}"
     if not view.policy:
         return f"{text}: {had}. No controller is known here: nothing makes up for that."
     if view.given_back:
@@ -187,7 +193,8 @@ def _weight(view: View, row: QueueRow) -> list[str]:
         why = f": {row.reason}"
     elif view.gives_back and up is not None and row.deficit_then:
         owed = row.deficit_then > 0
-        had = f"by then it had had {amount(abs(row.deficit_then), view.unit)} too {'little' if owed else 'much'}"
+        then = amount(abs(row.deficit_then), view.unit, _amounts(row))
+        had = f"by then it had had {then} too {'little' if owed else 'much'}"
         why = f", because {had}" if up == owed else f", although {had}: {_against(view, row, owed=owed)}"
     return [f"{text}{change}{why}."]
 
@@ -198,6 +205,8 @@ def _against(view: View, row: QueueRow, *, owed: bool) -> str:
     due = row.share / parent.share if parent is not None and parent.share else 0.0
     beyond = (row.part or 0.0) - due
     if owed:
+        if beyond > SAME and not row.wants:
+            return f"its part is still above the {percent(due)} that are due to it, and it asks for no more now"
         if beyond > SAME:
             return f"its part is still above the {percent(due)} that are due to it, so it gets that back more slowly"
         return f"at the {percent(due)} that are due to it, it gets nothing back for now"

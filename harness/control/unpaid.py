@@ -76,7 +76,8 @@ class UnpaidDebts:
             self._since_s = {}
         self._looked_s = now_s
         whole = min(accumulated, capacity * _DAY_S)
-        words = {name: debt_words(owed.get(name, 0.0), whole, unit) for name in held if owed.get(name, 0.0) > 0}
+        debts = {name: owed[name] for name in held if owed.get(name, 0.0) > 0}
+        words = {name: debt_words(debt, whole, unit, debts.values()) for name, debt in debts.items()}
         unpaid = {name: text for name, text in words.items() if text and not held[name].above_due}
         self._since_s = {name: self._since_s.get(name, now_s) for name in unpaid}
         # The queues that have waited longest come first.

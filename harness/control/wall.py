@@ -25,6 +25,7 @@ from typing import Any, Self
 
 from harness.base.errors import YarnfairError
 from harness.base.files import plain
+from harness.base.words import counted
 from harness.control.actuator import Prepared
 from harness.control.changes import Entitled, amount, debts
 from harness.control.clock import SteadyClock
@@ -407,7 +408,7 @@ class Controller(Tenure[ClientT]):
             self.actuator.forget_traps()
         if skipped := self._look.skipped:
             shown = "; ".join(f"{app}: {why}" for app, why in list(skipped.items())[:3])
-            self._alarm("app", f"{len(skipped)} of the RM's applications are not valid and were skipped: {shown}")
+            self._alarm("app", f"skipped {counted(len(skipped), 'application')} with figures that cannot be: {shown}")
         if self.holds or self.shadow or self.dry_run:
             self._tell_traps()
         else:
@@ -509,10 +510,10 @@ class Controller(Tenure[ClientT]):
         owed: Mapping[str, float] = {}
         accumulated = 0.0
         if core.held:
-            counted = CountedLedger.of(ledger).by_leaf
-            accumulated = sum(counted.values())
+            by_leaf = CountedLedger.of(ledger).by_leaf
+            accumulated = sum(by_leaf.values())
             queues = {queue.name: Entitled.of(queue) for queue in snapshot.queues.values()}
-            owed = debts(counted, queues, flat=self.policy.dues_are_flat(), newcomers=ledger.newcomers())
+            owed = debts(by_leaf, queues, flat=self.policy.dues_are_flat(), newcomers=ledger.newcomers())
         unit, whole = ledger.settings.resource, snapshot.capacity
         capacity = {"memory": whole.memory_mb, "vcores": whole.vcores}.get(unit, 1)
         text = self._unpaid.look(

@@ -51,7 +51,7 @@ def _owed(view: View, decision: Mapping[str, Any], queues: Iterable[str]) -> dic
     entitled = {path: Entitled(row.entitlement, row.leaf) for path, row in view.queues.items()}
     owed = debts(counted, entitled, flat=view.flat, newcomers=decision.get("newcomers") or ())
     whole = math.fsum(counted.values())
-    said = {queue: debt_words(owed.get(queue, 0.0), whole, view.unit) for queue in queues}
+    said = {queue: debt_words(owed.get(queue, 0.0), whole, view.unit, owed.values()) for queue in queues}
     return {queue: text for queue, text in said.items() if text}
 
 

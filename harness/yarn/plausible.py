@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from harness.base.words import counted
 from harness.ledger.plausible import too_much
 from harness.model.resources import Resource
 from harness.yarn.answers import AppStatus
@@ -52,7 +53,7 @@ def left_out_words(left_out: dict[str, str]) -> str:
         return ""
     shown = "; ".join(f"{app}: {why}" for app, why in list(left_out.items())[:MOST_NAMED])
     more = f"; and {len(left_out) - MOST_NAMED} more" if len(left_out) > MOST_NAMED else ""
-    return f"left out {len(left_out)} application(s) whose figures cannot be: {shown}{more}"
+    return f"left out {counted(len(left_out), 'application')} with figures that cannot be: {shown}{more}"
 
 
 def implausible(app: AppStatus, capacity: Resource, now_s: float | None) -> str:

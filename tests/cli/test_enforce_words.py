@@ -83,6 +83,15 @@ def test_beside_a_raise_nobody_is_said_to_give_nothing_back() -> None:
     assert found["root.b"] == "has had too much by 10.0 GiB·h (is above its part all the same)"
 
 
+def test_the_debts_of_a_decision_share_one_unit() -> None:
+    """`a: owed 1.9 GiB·h, b: owed 3,600.0 GiB·s` in one line: the smaller debt looked like the larger."""
+    queues = {f"root.{name}": Entitled(1.0, True) for name in "abc"}
+    counted = {"root.a": 0.0, "root.b": 3 * HOUR, "root.c": 9 * HOUR}
+    weights = dict.fromkeys(queues, 1.0)
+    found = changes({}, weights, counted, queues, {}, make_policy("ltrf"))
+    assert [change.why for change in found] == ["owed 4.0 GiB·h", "owed 1.0 GiB·h", "has had too much by 5.0 GiB·h"]
+
+
 def test_a_new_queue_is_owed_nothing_before_it_asks() -> None:
     """It was told to be owed its part of all that others had used before it existed."""
     queues = {"root.a": Entitled(1.0, True), "root.b": Entitled(1.0, True), "root.new": Entitled(2.0, True, asks=False)}

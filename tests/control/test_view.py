@@ -326,7 +326,20 @@ def test_figures_for_people() -> None:
     assert amount(-512.0, "memory") == "-0.5 GiB·s"
     assert amount(20.0, "memory") == "0.02 GiB·s"
     assert amount(30.0, "vcores") == "30.0 vcore·s"
+    assert amount(0.0, "memory", [1024.0 * 36_000]) == "0.0 GiB·h"
     assert [seconds(value) for value in (3.2, 600.0, 9000.0, 400_000.0)] == ["3 s", "10 min", "2.5 h", "4.6 days"]
+
+
+def test_amounts_that_are_compared_share_one_unit() -> None:
+    """`3.3 GiB·h, 14.9 % of all: it has had 8,316.0 GiB·s too little`: 3.3 seemed to be more than 8,316 of another."""
+    hour = 1024.0 * 3600
+    root = QueueRow("root", None, False, 1.0, accumulated=22.4 * hour)
+    queue = QueueRow("root.a", "root", True, 1.0, 0.25, 0.25, accumulated=3.3 * hour, deficit=2.31 * hour)
+    lines = explain(View(0.0, "x", "ltrf", 8192, {"root": root, "root.a": queue}, gives_back=True), "root.a")
+    (said,) = [line for line in lines if line.startswith("Accumulated")]
+    assert "3.3 GiB·h" in said
+    assert "it has had 2.3 GiB·h too little" in said
+    assert "GiB·s" not in said
 
 
 @pytest.mark.parametrize("policy", ["fair", "static"])
@@ -402,8 +415,9 @@ def test_a_change_against_the_debt_is_explained(deficit: float, before: float, a
             True,
             share,
             share=share,
+            pending=1,
             weight=1.0,
-            accumulated=1e9,
+            accumulated=1e7,
             deficit=deficit,
             changed_s=5.0,
             part_before=before,
@@ -412,6 +426,17 @@ def test_a_change_against_the_debt_is_explained(deficit: float, before: float, a
         )
     view = View(10.0, "x", "ltrf", 8192, rows, gives_back=True, unit="memory")
     assert said in " ".join(explain(view, "root.a"))
+
+
+def test_an_idle_queue_is_not_said_to_get_its_debt_back_more_slowly() -> None:
+    """The log said that it asked for no more; `explain` said that it got the debt back more slowly."""
+    rows = {"root": QueueRow("root", None, False, 1.0, share=1.0)}
+    moved: dict[str, Any] = {"weight": 1.0, "accumulated": 1e9, "changed_s": 5.0, "part_before": 0.6, "part": 0.5}
+    rows["root.a"] = QueueRow("root.a", "root", True, 0.2, share=0.2, deficit=1e8, deficit_then=1e8, **moved)
+    rows["root.b"] = QueueRow("root.b", "root", True, 0.8, share=0.8, pending=1, weight=1.0, accumulated=1e9)
+    said = " ".join(explain(View(10.0, "x", "ltrf", 8192, rows, gives_back=True, unit="memory"), "root.a"))
+    assert "above the 20.0 % that are due to it, and it asks for no more now" in said
+    assert "more slowly" not in said
 
 
 def _capacity_view(ordering: str = "utilization") -> View:

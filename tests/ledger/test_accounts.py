@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.cli.sim import FASTEST_ENFORCED
+from harness.cli.sim import _too_fast, fastest_enforced
 from harness.control.app_observer import looks_of
 from harness.ledger.accounts import CACHE_S, FALLEN_S, GONE_S, AppObservation, RmAccounts
 from harness.model.resources import ZERO, Resource
@@ -217,7 +217,7 @@ def test_held_resources_beyond_the_cluster_are_those_of_the_look_before(lie: Res
         assert accounts.consumed()["root.a"] == pytest.approx(rm.truth("root.a"), abs=2048 * 3)
 
 
-@pytest.mark.parametrize(("speed", "refused"), [(FASTEST_ENFORCED, False), (FASTEST_ENFORCED + 1, True)])
+@pytest.mark.parametrize(("speed", "refused"), [(fastest_enforced(1.0), False), (fastest_enforced(1.0) + 1, True)])
 def test_how_fast_a_served_cluster_may_be_for_a_controller_with_a_period_of_a_second(
     speed: float, refused: bool
 ) -> None:
@@ -229,6 +229,13 @@ def test_how_fast_a_served_cluster_may_be_for_a_controller_with_a_period_of_a_se
         accounts.observe(float(second), [look], capacity=CAPACITY)
         doubted = doubted or bool(accounts.refused)
     assert doubted == refused
+
+
+def test_a_served_cluster_says_which_period_its_speed_bears() -> None:
+    """It named the limit of a period of 1 s; a controller with its default of 5 s skipped applications from 2.2 on."""
+    assert _too_fast(fastest_enforced(5.0)) == ""
+    assert _too_fast(5.0).endswith("; give it `period_s: 1`")
+    assert "--speed 7 at most and give it `period_s: 1`" in _too_fast(10.0)
 
 
 def test_a_new_application_cannot_have_used_more_than_its_age_allows() -> None:

@@ -290,7 +290,7 @@ def test_a_load_of_given_size_is_served_and_interrupted() -> None:
         _, err = process.communicate(timeout=300)
         assert process.returncode == 130
         assert err.strip().splitlines()[-1] == "yarnfair: interrupted"
-        assert "note: above --speed 7 `enforce` doubts" in err
+        assert "note: at --speed 30 an `enforce` with a period of 5 s skips applications" in err
     assert not Path(document["allocation_file"]).parent.exists()
 
 
