@@ -288,6 +288,15 @@ def _times(runs: Sequence[RunRecord]) -> list[float] | None:
     return days if days[-1] > 0 else None
 
 
+def _ends(first: str, last: str, *, days: float) -> list[str]:
+    """Return the labels of both ends of the axis: days, within a day minutes, and seconds where these are the same."""
+    shown = slice(0, 10) if days >= 1 else slice(11, 16)
+    if first[shown] == last[shown]:
+        shown = slice(11, 19)
+    labels = [first[shown], last[shown]]
+    return labels if labels[0] != labels[1] else [labels[0], ""]
+
+
 def chart(one: History, ident: str) -> str:
     """Draw a history as SVG: a dot for each run, its levels with their ranges, and a line at the end of each."""
     values, times = one.values, _times(one.runs)
@@ -333,9 +342,7 @@ def chart(one: History, ident: str) -> str:
     body.append(f'<path class="a" d="M{LEFT} {TOP}V{bottom}H{WIDTH - RIGHT}"/>')
     ends = ["1", str(len(values))]
     if times is not None:
-        # Within a day, hours are more informative.
-        shown = slice(0, 10) if times[-1] >= 1 else slice(11, 16)
-        ends = [run.start[shown] for run in (one.runs[0], one.runs[-1])]
+        ends = _ends(one.runs[0].start, one.runs[-1].start, days=times[-1])
     body.append(lettering("t", LEFT, bottom + 16, ends[0], "start"))
     body.append(lettering("t", WIDTH - RIGHT, bottom + 16, ends[1], "end"))
     body.append(

@@ -111,10 +111,20 @@ class Measure:
         return [value for value in map(self.of, seeds.values()) if value is not None]
 
     def _clear(self, seeds: Seeds, others: Seeds) -> bool:
-        """Return whether the seeds agree on the direction of a difference; so does a single run."""
+        """Return whether the seeds agree on the direction of a difference; so does a single run.
+
+        The sentences above the table go by relative changes. Where the mean of these has the other direction (one seed
+        with a small value that grows manifold), a mark would contradict them.
+        """
         pairs = [(self.of(seeds[seed]), self.of(others[seed])) for seed in seeds if seed in others]
-        differences = [own - other for own, other in pairs if own is not None and other is not None]
-        return len(differences) < 2 or half_width_95(differences) < abs(sum(differences) / len(differences))
+        known = [(own, other) for own, other in pairs if own is not None and other is not None]
+        differences = [own - other for own, other in known]
+        if len(differences) < 2:
+            return True
+        mean = sum(differences) / len(differences)
+        if all(other > 0 for _, other in known) and mean * sum(own / other - 1 for own, other in known) < 0:
+            return False
+        return half_width_95(differences) < abs(mean)
 
 
 def shown(

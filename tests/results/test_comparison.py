@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from harness.results.catalogue import number
 from harness.results.comparison import WIDTH, Measure, comparison, over_seeds
+from harness.results.sentences import Ran, change
 
 #: A name too long for a column.
 LONG = "ltrf@outside,period_s={},horizon_s=80"
@@ -104,6 +106,23 @@ def test_better_and_worse_are_marked_against_the_reference(key: str, before: flo
 
 def _over(values: dict[int, float]) -> dict[int, dict[str, float]]:
     return {seed: {"sharing_loss_integral": value, "last_loss_s": 100.0} for seed, value in values.items()}
+
+
+def test_a_mark_does_not_contradict_the_sentences_on_the_same_seeds() -> None:
+    """Marks go by differences, sentences by relative changes: a `+` stood below "the seeds do not agree"."""
+    before = {**dict.fromkeys(range(11), 1000.0), 11: 1.0}
+    after = {**{seed: 895.0 + seed for seed in range(11)}, 11: 4.0}
+    seeds = {"fair": _over(before), "ltrf": _over(after)}
+    said = change(
+        *(Ran(name, name == "ltrf", False, over_seeds(list(own.values())), seeds=own) for name, own in seeds.items()),
+        lambda summary: number(summary.get("sharing_loss_integral")),
+    )
+    assert said is not None
+    assert said.part > 0
+    assert not said.clear
+    runs = [(name, over_seeds(list(own.values()))) for name, own in seeds.items()]
+    row = next(line for line in comparison(runs, "fair", seeds=seeds) if line.startswith("sharing loss integral"))
+    assert not row.rstrip().endswith(("+", "!")), row
 
 
 def test_means_over_seeds_have_their_interval_and_marks_only_where_the_seeds_agree() -> None:

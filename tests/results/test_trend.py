@@ -146,6 +146,25 @@ def test_runs_without_any_metric_are_said(write: Write, tmp_path: Path, capsys: 
     assert (code, "3 runs without any metric that has a history" in " ".join(err.split())) == (0, True)
 
 
+@pytest.mark.parametrize(
+    ("starts", "ends"),
+    [
+        (("2026-01-01T00:05:01+00:00", "2026-01-01T00:05:41+00:00"), ["00:05:01", "00:05:41"]),
+        (("2026-01-01T00:05:01+00:00", "2026-01-01T09:06:41+00:00"), ["00:05", "09:06"]),
+        (("2026-01-01T00:05:01+00:00", "2026-01-03T00:05:01+00:00"), ["2026-01-01", "2026-01-03"]),
+    ],
+    ids=["within a minute", "within a day", "days"],
+)
+def test_the_ends_of_the_axis_differ(write: Write, tmp_path: Path, starts: tuple[str, str], ends: list[str]) -> None:
+    """Runs within one minute had `00:05` at both ends."""
+    for seed, start in enumerate(starts):
+        write(f"two/{seed}", seed=seed, start=start, makespan_s=100.0 + seed)
+    (one,) = (one for one in histories(read_runs([tmp_path / "two"]))[0] if one.key.key == "makespan_s")
+    drawn = chart(one, "two")
+    shown = re.findall(r'<text class="t" x="[\d.]+" y="[\d.]+" text-anchor="(?:start|end)">([^<]*)<', drawn)
+    assert shown[-2:] == ends
+
+
 def test_texts_of_changes_do_not_cover_each_other(write: Write, tmp_path: Path) -> None:
     """Up to six rows of them; the latest have their text in any case."""
     rng = np.random.default_rng(7)
