@@ -83,6 +83,8 @@ class Decider(ABC):
         options = self._object("options")
         self.conf = self._object("conf")
         self.record_shares = option(options, "shares", ("all", "queues", "none"))
+        #: Whether the answer has the headroom that each AM is told by its own heartbeat, as the list ``headrooms``.
+        self.record_headrooms = option(options, "headrooms", ("none", "all")) == "all"
         self.nodes = list(self._nodes())
         self.sched: Any = self._scheduler(
             options,
@@ -96,7 +98,8 @@ class Decider(ABC):
                 mutations=mutations,
             ),
         )
-        self.out: dict[str, list[dict[str, Any]]] = {name: [] for name in self.lists}
+        more_lists = ("headrooms",) if self.record_headrooms else ()
+        self.out: dict[str, list[dict[str, Any]]] = {name: [] for name in (*self.lists, *more_lists)}
         self.apps: dict[str, App] = {}
         self.by_id: dict[int, str] = {}
         self.containers: dict[tuple[int, int], tuple[int, int]] = {}  # (app id, n) -> slot, serial
@@ -352,6 +355,13 @@ class Decider(ABC):
 
     def _fetch(self, app: App) -> None:
         nodes.pull(self.sched.S, app.slot)
+        if self.record_headrooms:
+            mb, vcores, _ = self._headroom(app)
+            self.out["headrooms"].append(self._record(app=app.name, headroom_mb=int(mb), headroom_vcores=int(vcores)))
+
+    @abstractmethod
+    def _headroom(self, app: App) -> tuple[int, int, int]:
+        """Return the headroom of an application: MB, vcores, and 1 if vcores count (else 0)."""
 
     def _container(self, event: Event, key: str) -> tuple[App, int] | None:
         """Return the application and the slot of an event's container; if it does not exist, skip the event."""

@@ -213,18 +213,26 @@ def _leaf(s: State, k: int, ni: int, limit_mb: int, limit_vcores: int) -> int:
     if q.stuck == q.version + 1:
         return NOTHING
     answer, stop = _ask_apps(s, k, ni, full, lim_mb, lim_vcores)
-    if g.limited == 1:  # also check applications without asks, up to the one at which the leaf stopped
-        i = q.act_head
-        while i >= 0:
-            x = s.a[i]
-            if (
-                x.in_asks == 0
-                and (stop < 0 or app_before(s, i, stop))
-                and not (full and not _reaches(s, k, i, lim_mb, lim_vcores))
-            ):
-                _refused(s, i)
-            i = x.act_next
+    if g.limited == 1 or q.unseen == 1:
+        _pass_over(s, k, stop, full, lim_mb, lim_vcores)
     return answer
+
+
+@kernel
+def _pass_over(s: State, k: int, stop: int, full: bool, lim_mb: int, lim_vcores: int) -> None:
+    """Check a leaf's active applications without asks, up to the one at which the leaf stopped (-1: all of them)."""
+    g, q = s.g[0], s.q[k]
+    q.unseen = 0
+    i = q.act_head
+    while i >= 0:
+        x = s.a[i]
+        if x.in_asks == 0:
+            passed = (stop < 0 or app_before(s, i, stop)) and not (full and not _reaches(s, k, i, lim_mb, lim_vcores))
+            if passed and (g.limited == 1 or x.seen == 0):
+                _refused(s, i)
+            if x.seen == 0:
+                q.unseen = 1
+        i = x.act_next
 
 
 @kernel

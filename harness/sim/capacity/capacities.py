@@ -205,7 +205,8 @@ def refresh(s: State, now: int) -> None:
                 refresh_limit(s, k)
             i = q.act_head
             while i >= 0:
-                s.a[i].seen = 1
+                if s.u[s.a[i].uq].in_map == 1:
+                    s.a[i].seen = 1
                 i = s.a[i].act_next
             q.stuck = 0
             continue

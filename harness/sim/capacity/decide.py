@@ -12,11 +12,10 @@ import numpy as np
 
 from harness.base.errors import InputError
 from harness.sim.capacity import apps as cs_apps
-from harness.sim.capacity import preempt
+from harness.sim.capacity import preempt, users
 from harness.sim.capacity import state as st
 from harness.sim.capacity.api import Scheduler
 from harness.sim.capacity.conf import properties
-from harness.sim.capacity.users import limit_now
 from harness.sim.decide import App, Decider, resources
 from harness.sim.pools import DriverOptions
 from harness.sim.script import Event
@@ -152,6 +151,10 @@ class CapacityDecider(Decider):
         if self.record_shares != "none":
             self.out["shares"].append(self._shares())
 
+    def _headroom(self, app: App) -> tuple[int, int, int]:
+        """Return the headroom of an application: MB, vcores, and 1 if vcores count (else 0)."""
+        return users.headroom(self.sched.S, app.slot)
+
     def _figures(self, app: App) -> dict[str, Any]:
         a = self.sched.S.a[app.slot]
         return {
@@ -193,7 +196,7 @@ class CapacityDecider(Decider):
         entry["max_apps"], entry["max_apps_per_user"] = int(q["max_apps"]), int(q["max_user_apps"])
         entry["active"], entry["pending_apps"] = int(q["n_active"]), int(q["n_waiting"])
         entry["users"] = {}
-        limit = limit_now(s, slot)
+        limit = users.limit_now(s, slot)
         known = {}
         at = int(q["user_head"])
         while at >= 0:

@@ -181,6 +181,8 @@ def place_app(s: State, i: int) -> None:
     if x.active == 0 or x.req_head < 0:
         if x.in_asks == 1:
             _unlink(s, i)
+        if x.active == 1 and x.seen == 0:
+            q.unseen = 1
         return
     if x.in_asks == 0:
         after = q.ask_tail

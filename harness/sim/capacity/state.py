@@ -238,6 +238,7 @@ class QueueRecord(Record):
     only_pending: Int32  # this number when the user limit was last computed
     scaled: Int32  # bit set: the children's absolute capacities are scaled down in memory (1), in vcores (2)
     n_run: Int32  # number of active applications
+    unseen: Int32  # 0: the leaf has considered each active application without asks once
     usage_mb: int  # resources of its containers: memory (MB)
     usage_vcores: int  # resources of its containers: vcores
     fair_mb: int  # effective capacity, for samples
@@ -324,7 +325,9 @@ class AppRecord(Record):
     usage_mb: int  # resources of its containers: memory (MB)
     usage_vcores: int  # resources of its containers: vcores
     integral_ms: int  # time up to which ``integral`` is counted, ms
-    seen: Int32  # 1: its user's limit was computed for it
+    seen: Int32  # 1: its user's limit was computed for it; 2: and the leaf has forgotten the user since then
+    old_mb: int  # if that is 2: resources of the user's containers and reservations when it did: memory (MB)
+    old_vcores: int  # if that is 2: resources of the user's containers and reservations when it did: vcores
     runnable: Int32  # 1: it was runnable at the last check
     n_runnable: Int32  # number of its entries in the leaf's runnable list
     held_back: Int32  # 1: it is blocked by a limit of parallel applications

@@ -57,7 +57,7 @@ def count_apps(s: State, u: int, pend: int, act: int) -> None:
 
 @kernel
 def forget_user(s: State, u: int) -> None:
-    """Forget a user after the last application of the user has ended."""
+    """Forget a user after the last application of the user has ended, or one that a limit of parallel ones blocks."""
     x = s.u[u]
     q = s.q[x.q]
     if x.pend > 0 and x.act <= 0:
@@ -69,6 +69,13 @@ def forget_user(s: State, u: int) -> None:
     q.on_weight = single(q.n_on)
     x.in_map, x.on = 0, 0
     q.stuck = 0
+    if s.g[0].limited == 1:
+        i = q.act_head
+        while i >= 0:
+            y = s.a[i]
+            if y.uq == u and y.seen == 1:
+                y.seen, y.old_mb, y.old_vcores = 2, x.used_mb, x.used_vcores
+            i = y.act_next
 
 
 @kernel
@@ -203,7 +210,7 @@ def show_headroom(s: State, i: int) -> None:
     The time of this computation matters: it also stores the number of users that have only waiting applications, on
     which the AM limit per user depends.
     """
-    if s.a[i].seen == 1:
+    if s.a[i].seen > 0:
         refresh_limit(s, s.a[i].q)
 
 
@@ -211,16 +218,23 @@ def show_headroom(s: State, i: int) -> None:
 def headroom(s: State, i: int) -> tuple[int, int, int]:
     """Return an application's headroom (MB, vcores), and whether vcores count.
 
-    The user limit is the present one, as in CapacityScheduler.allocate. Follows CapacityHeadroomProvider.getHeadroom
-    and AbstractLeafQueue.getHeadroom.
+    The user limit is the present one, as in CapacityScheduler.allocate, but the leaf's limit is that of its last
+    consideration. Before the leaf first considers the attempt, the headroom is 0. If Hadoop has forgotten the user
+    since the last consideration, the usage is the one when it did. Follows FiCaSchedulerApp.getHeadroom,
+    CapacityHeadroomProvider.getHeadroom and AbstractLeafQueue.getHeadroom.
     """
     g, x = s.g[0], s.a[i]
+    if x.seen == 0:
+        return 0, 0, g.drf
     q, u, root = s.q[x.q], s.u[x.uq], s.q[0]
     mb, vcores = q.U_mb, q.U_vcores
     if q.U_version != q.version:
         mb, vcores = limit_now(s, x.q)
-    mb = min(max(mb - u.used_mb, 0), max(q.L_mb - q.used_mb, 0))
-    vcores = min(max(vcores - u.used_vcores, 0), max(q.L_vcores - q.used_vcores, 0))
+    used_mb, used_vcores = u.used_mb, u.used_vcores
+    if x.seen == 2:
+        used_mb, used_vcores = x.old_mb, x.old_vcores
+    mb = min(max(mb - used_mb, 0), max(q.L_mb - q.used_mb, 0))
+    vcores = min(max(vcores - used_vcores, 0), max(q.L_vcores - q.used_vcores, 0))
     mb, vcores = round_down(s, mb, vcores)
     free_mb, free_vcores = g.label_mb - root.used_mb, g.label_vcores - root.used_vcores
     if compare_in(s, g.label_mb, g.label_vcores, free_mb, free_vcores, mb, vcores) <= 0:

@@ -14,6 +14,7 @@ from typing import Any
 from harness.base.errors import InputError
 from harness.sim.decide import App, Decider, resources
 from harness.sim.fair import apps as fs_apps
+from harness.sim.fair import limits as fs_limits
 from harness.sim.fair import preempt as fs_preempt
 from harness.sim.fair import shares as fs_shares
 from harness.sim.fair.api import Scheduler
@@ -115,6 +116,10 @@ class FairDecider(Decider):
         self.sched.check()
 
     # ---- shares
+
+    def _headroom(self, app: App) -> tuple[int, int, int]:
+        """Return the headroom of an application: MB, vcores, and 1 if vcores count (else 0)."""
+        return fs_limits.headroom(self.sched.S, app.slot)
 
     def _figures(self, app: App) -> dict[str, Any]:
         a = self.sched.S.a[app.slot]

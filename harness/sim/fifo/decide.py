@@ -37,8 +37,12 @@ class FifoDecider(Decider):
         if self.record_shares != "none":
             self.out["shares"].append(self._shares())
 
+    def _headroom(self, app: App) -> tuple[int, int, int]:
+        """Return the headroom of an application: MB, vcores, and 1 if vcores count (else 0)."""
+        return kernels.headroom(self.sched.S, app.slot)
+
     def _figures(self, app: App) -> dict[str, Any]:
-        mb, vcores, _ = kernels.headroom(self.sched.S, app.slot)
+        mb, vcores, _ = self._headroom(app)
         usage = resources(self.sched.S.a[app.slot], "usage")
         return {**usage, "headroom_mb": int(mb), "headroom_vcores": int(vcores)}
 

@@ -108,6 +108,7 @@ public final class Oracle {
   Configuration conf;
   Map<String, String> csProps = new LinkedHashMap<>();
   String optAcquire, optLaunch, optShares;
+  ArrayNode headrooms;                // null unless the script asks for them
   int optCleanup, nodePort;
   long clusterTs;
   int appSeq = 0;
@@ -290,6 +291,7 @@ public final class Oracle {
     optAcquire = opt.path("acquire").asText("auto");
     optLaunch = opt.path("launch").asText("next_heartbeat");
     optShares = opt.path("shares").asText("all");
+    if (opt.path("headrooms").asText("none").equals("all")) headrooms = out.putArray("headrooms");
     optCleanup = opt.path("cleanup_heartbeats").asInt(1);
     nodePort = opt.path("node_port").asInt(45454);
     clusterTs = opt.path("cluster_timestamp").asLong(0);
@@ -392,6 +394,14 @@ public final class Oracle {
     Allocation al = cs.allocate(a.attempt, asks, null, rel, null, null, new ContainerUpdates());
     pulled(a, al);
     return al;
+  }
+
+  // The headroom that an AM is told by its own heartbeat.
+  void told(App a, Allocation al) {
+    if (headrooms == null) return;
+    ObjectNode o = rec().put("app", a.name);
+    res(o, "headroom", al.getResourceLimit());
+    headrooms.add(o);
   }
 
   void pulled(App a, Allocation al) {
@@ -517,7 +527,7 @@ public final class Oracle {
       l.add(rr(e)); dur(a, e);
     }
     log(o);
-    callAllocate(a, l, new ArrayList<>());
+    told(a, callAllocate(a, l, new ArrayList<>()));
   }
   void dur(App a, JsonNode r) { if (r.has("duration_ms")) a.durations.put(r.path("priority").asInt(1), r.get("duration_ms").asLong()); }
 
@@ -731,10 +741,10 @@ public final class Oracle {
       if (a.cons.get(n - 1).done) { skip(e, "container already gone"); return; }
       if (!a.cons.get(n - 1).acquired) { skip(e, "container not yet acquired"); return; }
       log(e);
-      callAllocate(a, new ArrayList<>(), new ArrayList<>(List.of(a.cons.get(n - 1).id)));
+      told(a, callAllocate(a, new ArrayList<>(), new ArrayList<>(List.of(a.cons.get(n - 1).id))));
     } else if (e.has("pull")) {
       if ((a = live(e, e.get("pull").asText())) == null) return;
-      log(e); callAllocate(a, new ArrayList<>(), new ArrayList<>());
+      log(e); told(a, callAllocate(a, new ArrayList<>(), new ArrayList<>()));
     } else if (e.has("end")) {
       if ((a = live(e, e.get("end").asText())) != null) end(a);
     } else if (e.has("restart")) {

@@ -106,6 +106,7 @@ public final class Oracle {
   Configuration conf;
   Path allocFile;
   String optAcquire, optLaunch, optShares;
+  ArrayNode headrooms;                // null unless the script asks for them
   int optCleanup, nodePort;
   long clusterTs;
   int appSeq = 0;
@@ -249,6 +250,7 @@ public final class Oracle {
     optAcquire = opt.path("acquire").asText("auto");
     optLaunch = opt.path("launch").asText("next_heartbeat");
     optShares = opt.path("shares").asText("all");
+    if (opt.path("headrooms").asText("none").equals("all")) headrooms = out.putArray("headrooms");
     optCleanup = opt.path("cleanup_heartbeats").asInt(1);
     nodePort = opt.path("node_port").asInt(45454);
     clusterTs = opt.path("cluster_timestamp").asLong(0);
@@ -376,6 +378,14 @@ public final class Oracle {
     return al;
   }
 
+  // The headroom that an AM is told by its own heartbeat.
+  void told(App a, Allocation al) {
+    if (headrooms == null) return;
+    ObjectNode o = rec().put("app", a.name);
+    res(o, "headroom", al.getResourceLimit());
+    headrooms.add(o);
+  }
+
   void pulled(App a, Allocation al) {
     for (Container k : al.getContainers()) {
       Con c = cons.get(k.getId());
@@ -498,7 +508,7 @@ public final class Oracle {
       l.add(rr(e)); dur(a, e);
     }
     log(o);
-    callAllocate(a, l, new ArrayList<>());
+    told(a, callAllocate(a, l, new ArrayList<>()));
   }
   void dur(App a, JsonNode r) { if (r.has("duration_ms")) a.durations.put(r.path("priority").asInt(1), r.get("duration_ms").asLong()); }
 
@@ -659,11 +669,11 @@ public final class Oracle {
       if (a.cons.get(n - 1).done) { skip(e, "container already gone"); return; }
       if (!a.cons.get(n - 1).acquired) { skip(e, "container not yet acquired"); return; }
       log(e);
-      callAllocate(a, new ArrayList<>(), new ArrayList<>(List.of(a.cons.get(n - 1).id)));
+      told(a, callAllocate(a, new ArrayList<>(), new ArrayList<>(List.of(a.cons.get(n - 1).id))));
     } else if (e.has("pull")) {
       App a = apps.get(e.get("pull").asText());
       if (a == null || a.dead) { skip(e, "no such app"); return; }
-      log(e); callAllocate(a, new ArrayList<>(), new ArrayList<>());
+      log(e); told(a, callAllocate(a, new ArrayList<>(), new ArrayList<>()));
     } else if (e.has("end")) {
       App a = apps.get(e.get("end").asText());
       if (a == null || a.dead) skip(e, "no such app"); else end(a);
