@@ -29,8 +29,10 @@ def counted(many: int, noun: str) -> str:
 def percent_text(part: float, digits: int = 1, *, signed: bool = True) -> str:
     """Return a fraction as a percentage in the form of all outputs: ``+5.6 %``, with a space before the percent sign.
 
-    From 1,000 % on it has no decimals: ``+4,281 %``.
+    From 1,000 % on it has no decimals: ``+4,281 %``. What rounds to 0 has no sign: ``0.0 %``.
     """
+    if round(100 * part, digits) == 0:
+        return f"{0:.{digits}f} %"
     if abs(part) >= 10:
         return f"{100 * part:+,.0f} %" if signed else f"{100 * part:,.0f} %"
     return f"{100 * part:+.{digits}f} %" if signed else f"{100 * part:.{digits}f} %"
