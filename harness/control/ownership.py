@@ -813,7 +813,9 @@ class Ownership(ABC):
         A controller writes a limit for all queues at once, including queues added later. If most of the limits that it
         had written have changed, a controller has written all of them again.
         """
-        if not any(attribute in managed for managed in self.managed.values()):
+        # Restored values of which the copy knows nothing else: the administrator's are known from the last release.
+        restored = {path: kept["baseline"] for path, kept in self.returned.items() if attribute in kept["baseline"]}
+        if not restored and not any(attribute in managed for managed in self.managed.values()):
             return
         later = {
             path: value
@@ -823,6 +825,11 @@ class Ownership(ABC):
             and (
                 attribute in self.managed.get(path, {})
                 or (path not in self.baseline and not self._limit_by_hand(attribute, value))
+                or (
+                    path in restored
+                    and attribute not in self.baseline.get(path, {})
+                    and value != restored[path][attribute]
+                )
             )
         }
         here = [path for path in stands if attribute in self.managed.get(path, {})]
@@ -833,7 +840,8 @@ class Ownership(ABC):
         ):
             return
         for path, value in later.items():
-            self.baseline.setdefault(path, {self.SHARE: stands[path][self.SHARE]}).setdefault(attribute, None)
+            own = restored.get(path, {}).get(attribute)
+            self.baseline.setdefault(path, {self.SHARE: stands[path][self.SHARE]}).setdefault(attribute, own)
             self.managed.setdefault(path, {}).setdefault(attribute, []).append(value)
 
     @abstractmethod

@@ -1015,3 +1015,24 @@ def test_a_new_queue_of_an_administrators_own_copy_has_the_weight_that_it_says()
     )
     own.read()
     assert own.configured_weights() == {"root.a": 4.0, "root.b": 2.0, "root.c": 500.0}
+
+
+def test_limits_that_are_newer_than_a_copy_of_the_ledger_from_after_a_release_are_the_controllers() -> None:
+    """The copy had no limits of the controller, and the next decision took those of the file for the administrator's.
+
+    This was seed 1700063 of the soak.
+    """
+    own, place = actuator()
+    weights = {"root.a": 3.0, "root.g": 2.0}
+    put(own, weights=weights, min_shares={"root.a": Resource(24577, 24), "root.b": Resource(24579, 24)})
+    own.write(own.original())
+    own.forget()
+    assert own.read() == []
+    copy = json.loads(json.dumps(own.document()))
+    put(own, weights=weights, min_shares={"root.a": Resource(18021, 8), "root.b": Resource(36864, 34)})
+    again = FileActuator.restored(place, copy.get)
+    again.hold_against_file()
+    again.read()
+    put(again, weights=weights, min_shares={"root.a": Resource(12345, 8), "root.b": Resource(1024, 1)})
+    again.write(again.original())
+    assert place.data == FILE
