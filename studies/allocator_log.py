@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 
@@ -26,6 +26,8 @@ _DOWN = re.compile(r"Ramping down (\d+)")
 _LIMIT = re.compile(rf"resourceLimit={_SIZE}")
 _PREEMPT = re.compile(r"Going to preempt (\d+)")
 _PREEMPTED = re.compile(r"Preempting (attempt_\d+_\d+_r_\d+_\d+)")
+#: A master that does not log when it sends a heartbeat has the answer so much later at most.
+ANSWER_MS = 50
 #: Lines that are nearer to each other are of the same heartbeat (a master has one a second).
 _SAME_BEAT_MS = 500
 _ASSIGNED = re.compile(r"Assigned container (container_\w+) to attempt_\d+_\d+_([mr])_(\d+)_\d+")
@@ -174,27 +176,71 @@ def read_master_log(lines: Iterable[str]) -> MasterLog:
     return MasterLog(tuple(states), tuple(decisions), len(preempted), without_room, assigned)
 
 
+class Beat(NamedTuple):
+    """One heartbeat of a master whose answer it logged.
+
+    ``sent_ms``, ``at_ms``: times between which the answer was made; ``maps``, ``reduces``: how many it was waiting for
+    when it sent the heartbeat; ``room_mb``, ``room_vcores``: the headroom in the answer.
+    """
+
+    sent_ms: int
+    at_ms: int
+    maps: int
+    reduces: int
+    room_mb: int
+    room_vcores: int
+
+
+def read_beats(lines: Iterable[str]) -> list[Beat]:
+    """Return the heartbeats whose headroom a master logged."""
+    beats: list[Beat] = []
+    waiting, begun_ms = (0, 0), 0
+    for line in lines:
+        at = time_ms(line)
+        if at is None:
+            continue
+        if found := _STATE.search(line):
+            waiting = (int(found[2]), int(found[3]))
+            begun_ms = at if "Before" in found[0] else 0
+        elif (found := _LIMIT.search(line)) or (
+            (found := _ROOM.search(line)) and (not beats or at - beats[-1].at_ms >= _SAME_BEAT_MS)
+        ):
+            # Where its state has not changed, it does not log when it sends a heartbeat.
+            beats.append(Beat(begun_ms or at - ANSWER_MS, at, *waiting, int(found[1]), int(found[2])))
+            begun_ms = 0
+    return beats
+
+
 @dataclass(frozen=True)
 class Held:
     """When a ResourceManager allocated a container, and when it learned of its end (None: not logged).
 
-    Times are in ms since 1970.
+    Times are in ms since 1970. ``acquired_ms``: when its master fetched it (None: not logged); ``released``: the master
+    gave it back without having used it; ``reserved_ms``: when a node was reserved for it, if one was.
     """
 
     from_ms: int
     to_ms: int | None = None
+    reserved_ms: int | None = None
+    acquired_ms: int | None = None
+    released: bool = False
 
 
 def read_containers(lines: Iterable[str]) -> dict[str, Held]:
     """Return when each container was held, by container id, from the lines of a ResourceManager's log."""
     found: dict[str, Held] = {}
+    reserved: dict[str, int] = {}
     for line in lines:
         at, match = time_ms(line), _CONTAINER.search(line)
         if at is None or match is None:
             continue
         name = match[1]
         if match[3] == "ALLOCATED":
-            found.setdefault(name, Held(at))
+            found.setdefault(name, Held(at, reserved_ms=reserved.get(name)))
+        elif match[3] == "RESERVED":
+            reserved.setdefault(name, at)
+        elif match[3] == "ACQUIRED" and name in found:
+            found[name] = replace(found[name], acquired_ms=at)
         elif match[3] in _GONE and name in found and found[name].to_ms is None:
-            found[name] = Held(found[name].from_ms, at)
+            found[name] = replace(found[name], to_ms=at, released=match[3] == "RELEASED")
     return found

@@ -3,23 +3,23 @@
     python -m studies.mapreduce_real FOLDER
     python -m studies.mapreduce_master FOLDER --command "..." -o docs/records/mapreduce-master.json
 
-Every job of every run is compared twice. First, each decision that a real master logged is recomputed by the rules of
-`harness.sim.mapreduce`. Second, the jobs of a run are simulated together on the same cluster under the same scheduler.
-The simulation is given the measured durations of their tasks, but not when these were requested or ran, and the
-requests of the simulated master over time are compared with those of the real one. `BAND` and `BEATS` were set before
-the first comparison. Nothing is measured here.
+Every job of every run is compared three times. First, each decision that a real master logged is recomputed by the
+rules of `harness.sim.mapreduce`. Second, each headroom that it was told is computed again from the real run's
+containers (`studies.mapreduce_replayed`). Third, the jobs of a run are simulated together on the same cluster under the
+same scheduler. The simulation is given the measured durations of their tasks, but not when these were requested or ran,
+and the requests of the simulated master over time are compared with those of the real one. `BAND` and `BEATS` were set
+before the first comparison. Nothing is measured here.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import math
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,15 +28,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from harness.jobs.engines.attempts import Attempt
-from harness.jobs.mapreduce.history import read_history
 from harness.model.jobs import Duration, JobSpec, NodeSpec, mapreduce_stages
 from harness.model.resources import Resource
 from harness.sim.mapreduce import reached_slow_start, schedule_reduces, to_preempt
 from harness.sim.setup import Delays, MapReduceMaster, SimResult, SimSetup
 from harness.sim.simulate import simulate
 from harness.yarn.fair.parse import parse_allocations
-from studies.allocator_log import Decision, Held, MasterLog, read_containers, read_master_log
+from studies.allocator_log import Decision
 from studies.mapreduce_real import ALLOCATIONS, AM_MB, CAPACITIES, NODE_MB, NODE_VCORES, NODES, TASK_MB
+from studies.mapreduce_replayed import replayed
+from studies.mapreduce_runs import CONF, Ran, read_run
 from studies.result import in_one_line, write
 
 #: The largest relative difference that is within the band, for a completion time and for requests over time. It is the
@@ -48,52 +49,11 @@ _DIGITS = 4
 #: Courses that are compared over time.
 _OVER_TIME = ("maps_asked", "reduces_asked", "reduces_held")
 _RAMPUP_LIMIT, _PREEMPTION_LIMIT = MapReduceMaster().rampup_limit, MapReduceMaster().preemption_limit
-CONF = {"yarn.scheduler.increment-allocation-mb": "256", "yarn.scheduler.minimum-allocation-mb": "256"}
 #: After the process of a task has ended, its node reports this at once (a heartbeat of its own).
 END_HEARTBEAT_MS = 20
 
 
 # --- a run that was measured ------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Ran:
-    """One job of a real run. ``held``: by container."""
-
-    told: dict[str, Any]
-    log: MasterLog
-    held: dict[str, Held]
-    attempts: tuple[Attempt, ...]
-
-    @property
-    def submitted_ms(self) -> int:
-        """When it was submitted."""
-        return int(self.told["submitted_ms"])
-
-    @property
-    def completion_s(self) -> float:
-        """The time from its submission to its end."""
-        return (int(self.told["finished_ms"]) - self.submitted_ms) / 1000
-
-    def finished(self, kind: str) -> list[Attempt]:
-        """The attempts of a kind that finished, by task."""
-        return sorted((a for a in self.attempts if a.kind == kind and a.outcome == "finished"), key=_task)
-
-
-def _task(attempt: Attempt) -> int:
-    return int(attempt.task.rpartition("_")[2])
-
-
-def read_run(folder: Path) -> tuple[dict[str, Any], list[Ran]]:
-    """Return what is known of one run, and its jobs."""
-    told = json.loads((folder / "run.json").read_text())
-    jobs = []
-    for at, job in enumerate(told["jobs"]):
-        own = folder / f"job{at}"
-        log, held = ((own / name).read_text(encoding="utf-8").splitlines() for name in ("master.log", "containers.log"))
-        attempts = read_history((own / "history.jhist").read_text(encoding="utf-8").splitlines())
-        jobs.append(Ran(job, read_master_log(log), read_containers(held), tuple(attempts)))
-    return told, jobs
 
 
 def told_before_exit_s(ran: Ran) -> float:
@@ -470,6 +430,17 @@ def headrooms(jobs: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     }
 
 
+def replays(folders: Sequence[Path]) -> dict[str, dict[str, int]]:
+    """Return by scheduler how much of the runs comes out the same if they are replayed with their real times."""
+    found: dict[str, dict[str, int]] = {}
+    for folder in folders:
+        told, ran = read_run(folder)
+        of_scheduler = found.setdefault(told["scheduler"], {})
+        for name, number in asdict(replayed(folder, told["scheduler"], ran)).items():
+            of_scheduler[name] = of_scheduler.get(name, 0) + number
+    return found
+
+
 def against_itself(folders: Sequence[Path]) -> dict[str, Any]:
     """Return the differences between real runs of the same scenario and scheduler, in the form of `summary`."""
     by_scenario: dict[str, list[list[Course]]] = {}
@@ -499,6 +470,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     folders = sorted(path.parent for path in given.folder.glob("*/run.json"))
     jobs, without = ([one for folder in folders for one in compared(folder, tails=tails)] for tails in (True, False))
+    again = replays(folders)
     lags = [one["told_before_exit_s"] for one in jobs]
     values = {
         "band": BAND,
@@ -509,6 +481,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         },
         "told_before_exit_s": {"least": min(lags), "most": max(lags)},
         "headroom": headrooms(jobs),
+        "replayed": again,
         "all": summary(jobs),
         "without_tails": summary(without),
         "real_against_real": against_itself(folders),

@@ -11,6 +11,7 @@ import pytest
 
 from harness.base.errors import InputError
 from studies import mapreduce_master as study
+from studies import mapreduce_replayed as replay
 from studies.allocator_log import read_containers, read_master_log
 
 RECORDED = Path(__file__).parent / "recorded" / "mapreduce_run.zip"
@@ -43,6 +44,21 @@ def test_decisions_of_a_real_master_are_recomputed(run: Path, monkeypatch: pytes
     assert ran.log.without_room == 0
     monkeypatch.setattr(study, "_RAMPUP_LIMIT", 0.2)
     assert study.recomputed(ran).equal < 69
+
+
+def test_a_real_run_is_replayed_with_its_own_times(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All containers and headrooms are those of the real run, but an answer within the 4 ms between two containers.
+
+    The queue had a capacity of 45 %. With a smaller one, the first headrooms are others.
+    """
+    told, jobs = study.read_run(run)
+    capacities = {**replay.CAPACITIES, "root.a.capacity": "45", "root.b.capacity": "45"}
+    monkeypatch.setattr(replay, "CAPACITIES", capacities)
+    found = replay.replayed(run, told["scheduler"], jobs)
+    assert (found.containers, found.same_containers) == (31, 31)
+    assert (found.headrooms, found.same_headrooms) == (71, 70)
+    monkeypatch.setattr(replay, "CAPACITIES", {**capacities, "root.a.capacity": "18", "root.b.capacity": "72"})
+    assert replay.replayed(run, told["scheduler"], jobs).same_headrooms == 68
 
 
 def test_a_real_job_is_compared_with_its_simulation(run: Path) -> None:
