@@ -51,6 +51,7 @@ from harness.control.identity import ClusterFacts, OtherCluster
 from harness.control.interfaces import Actuator, Observer, ObserverContext
 from harness.control.kept import decision_document, look_document
 from harness.control.poll import POLL_EFFECT_S, POLL_WRITE_GAP_S
+from harness.control.preemption import LOOKS_BEFORE_A_KILL
 from harness.control.reports import Alarm, TickReport
 from harness.control.settings import ControlSettings
 from harness.control.tenure import ClientT, Tenure
@@ -532,18 +533,31 @@ class Controller(Tenure[ClientT]):
         open_ = tuple(trap for trap in found if trap.name not in accepted)
         # If the administrator accepts preemption, the policy's shares need no bounds against it.
         self.core.preemption = preemption_bound(open_)
-        return tuple(self._with_budget(trap) for trap in open_)
+        return tuple(self._under_settings(trap) for trap in open_)
 
-    def _with_budget(self, trap: Trap) -> Trap:
-        """Return a trap as it is under this configuration: a budget lets shares move below what queues use."""
-        budget = self.settings.preemption_budget_mb_s
-        if trap.preemption is None or budget <= 0:
+    def _under_settings(self, trap: Trap) -> Trap:
+        """Return the trap of preemption as it is under this configuration; any other trap unchanged.
+
+        A budget lets shares move below what queues use. With a long period neither the bounds nor the budget hold: a
+        queue that grows between two looks beyond a share which was lowered is preempted before the share can follow.
+        """
+        if trap.preemption is None:
             return trap
-        return replace(
-            trap,
-            what=f"{trap.what.partition(':')[0]}: these move below what queues use while it has killed work of less "
-            f"than {amount(budget, 'memory')} within the last hour (`preemption_budget_mb_s`)",
-        )
+        what, hint, wait_s = trap.what, trap.hint, trap.preemption.wait_s
+        budget, period_s = self.settings.preemption_budget_mb_s, self.settings.period_s
+        if budget > 0:
+            what = (
+                f"{what.partition(':')[0]}: these move below what queues use while it has killed work of less "
+                f"than {amount(budget, 'memory')} within the last hour (`preemption_budget_mb_s`)"
+            )
+        if LOOKS_BEFORE_A_KILL * period_s > wait_s:
+            what += (
+                f"; but preemption kills after {wait_s:g} s, and the controller looks only every {period_s:g} s, so "
+                "that more may be killed of queues that grow in between"
+            )
+            if wait_s > 0:
+                hint = f"set period_s to {wait_s / LOOKS_BEFORE_A_KILL:g} at most, or {hint}"
+        return replace(trap, what=what, hint=hint)
 
     # --- writing ---
 

@@ -206,6 +206,20 @@ def test_the_note_says_what_the_budget_allows(tmp_path: Path, budget: float) -> 
     assert note.startswith("preemption: preemption is on, and kills running containers by the shares: these ")
 
 
+@pytest.mark.parametrize("budget", [0.0, 1024.0 * 1000])
+@pytest.mark.parametrize(("period_s", "long"), [(5.0, False), (7.5, False), (8.0, True), (60.0, True)])
+def test_a_period_too_long_for_the_bounds_is_said(tmp_path: Path, budget: float, period_s: float, long: bool) -> None:
+    """Preemption kills 15 s after a queue grew; with 60 s between two looks it killed more, and nothing was said."""
+    with controlled(preempting(), tmp_path, preemption_budget_mb_s=budget, period_s=period_s) as controller:
+        (note,) = [alarm.text for alarm in controller.tick().alarms if "preemption" in alarm.text]
+    said = (
+        f"preemption kills after 15 s, and the controller looks only every {period_s:g} s, so that more may be killed"
+    )
+    assert (said in note) == long
+    assert ("set period_s to 7.5 at most, or accept it" in note) == long
+    assert ("hardly anything is killed" in note) == (budget == 0)
+
+
 def test_a_budget_below_zero_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "enforce.yaml"
     for text, right in (("-1", False), (".inf", False), ("2.0e+6", True)):
