@@ -128,12 +128,19 @@ def leaf(queue: str) -> str:
 
 
 def mapreduce(
-    maps: int, reduces: int, map_task: TaskSpec, reduce_task: TaskSpec, spec: MapReduceWorkload, by: Scale
+    maps: int,
+    reduces: int,
+    map_task: TaskSpec,
+    reduce_task: TaskSpec,
+    slow_start: float,
+    by: Scale,
+    *,
+    tail: float = 0.0,
 ) -> tuple[Stage, ...]:
-    """Return MapReduce's stages, scaled, with the workload's ``slow_start`` and ``tail``."""
+    """Return MapReduce's stages, scaled; ``slow_start`` and ``tail`` are a workload's (`MapReduceWorkload`)."""
     both = (map_task, reduce_task)
     of_map, of_reduce = ((task.demand.resource(), task.duration.duration(by.durations)) for task in both)
-    return mapreduce_stages(by.count(maps), by.count(reduces), of_map, of_reduce, spec.slow_start, spec.tail)
+    return mapreduce_stages(by.count(maps), by.count(reduces), of_map, of_reduce, slow_start, tail)
 
 
 def age(path: Path) -> tuple[int, ...]:

@@ -117,7 +117,7 @@ def _templated(spec: SequenceWorkload, template: JobTemplate, by: Scale) -> JobS
     am = spec.am.resource()
     if template.maps is not None:
         maps, reduces = template.map or spec.task, template.reduce or spec.task
-        stages = mapreduce(template.maps, template.reduces, maps, reduces, spec, by)
+        stages = mapreduce(template.maps, template.reduces, maps, reduces, spec.slow_start, by, tail=spec.tail)
         return JobSpec(id="", queue="", kind="mapreduce", am=am, stages=stages, name=template.name)
     assert template.stages is not None
     executors = template.executors
