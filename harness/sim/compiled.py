@@ -37,7 +37,7 @@ _TOOK = "compiled.seconds"
 
 def compiling_words() -> str:
     """Return the message that users see when compilation begins."""
-    about = "about half a minute on a free machine"
+    about = "about three quarters of a minute on two free cores"
     folder = kept_in()
     if folder is not None:
         with contextlib.suppress(OSError, ValueError):

@@ -281,7 +281,7 @@ def test_users_hear_that_the_compiler_still_works_and_when_it_is_done(
 
 
 def test_the_estimate_is_the_last_duration(news: list[str], tmp_path: Path) -> None:
-    assert "about half a minute" in compiled.compiling_words()
+    assert "about three quarters of a minute" in compiled.compiling_words()
     (tmp_path / "compiled.seconds").write_text("104.6")
     assert "about 105 s, as last time" in compiled.compiling_words()
 
