@@ -333,7 +333,7 @@ def _next(view: View, row: QueueRow) -> list[str]:
         if row.blocked or _blocked(view, row.path):
             lead = "Without that it would be next" if place == 1 else f"Without that it would be number {place}"
     else:
-        lead = "It wants nothing now"
+        lead = "It wants no more now" if row.allocated_mb else "It wants nothing now"
     if view.scheduler == CAPACITY:
         return [f"{lead}: {_by_capacity(view, row, waiting)}."]
     noun = "steady fair shares" if view.estimated else "weights"

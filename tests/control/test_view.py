@@ -110,7 +110,7 @@ def test_a_ledgers_figures(tmp_path: Path) -> None:
     assert a.weight is not None
     assert a.weight < 500.0
     assert [(rival.path, rival.wants) for rival in rivals(view, "root.a")] == [("root.b", True), ("root.a", False)]
-    assert "It wants nothing now: " in " ".join(explain(view, "root.a"))
+    assert "It wants no more now: " in " ".join(explain(view, "root.a")), "it holds 10 GiB"
     words = " ".join(explain(view, "root.b"))
     assert "Entitled to 50.0 % of the cluster; holds 0.0 %" in words
     assert "waits for 60 s for 3,072 MiB more, 3 containers" in words
