@@ -2,7 +2,8 @@
 
 Every simulated run is one `Outcome`. The outcomes of a policy differ only in the phases of heartbeats and control; the
 k-th outcome of every policy has the same phases, so differences are computed pairwise. A band contains all phases: with
-twenty phases, a further one is inside with a probability of 90 % (19 of 21).
+twenty phases, a further simulated one is inside with a probability of 90 % (19 of 21). A real run is inside less often
+(docs/figures-assess.md).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any, Literal
 
+from harness.base.words import counted
 from harness.yarn.capacity.properties import ASYNCHRONOUS
 
 Answer = Literal["yes", "no", "unsure"]
@@ -482,7 +484,8 @@ def _basis(evidence: Evidence, error: float | None) -> str:
     span = f"{evidence.span_s / 3600:.1f} h" if evidence.span_s >= 5400 else f"{evidence.span_s / 60:.0f} min"
     return (
         f"How sure: the replay of the present policy {off} (mean completion by queue; {sum(evidence.jobs.values())} "
-        f"applications, {span}), {len(evidence.present.outcomes)} phases. It holds for a load like the recorded one."
+        f"applications, {span}). The brackets span {counted(len(evidence.present.outcomes), 'simulated phase')}; real "
+        "runs vary more. It holds for a load like the recorded one."
     )
 
 

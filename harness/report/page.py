@@ -159,7 +159,8 @@ def sources_of(runs: Sequence[Run]) -> tuple[tuple[str, str], ...]:
     phases = (
         "Figures with brackets",
         "phases.json of each run directory: the trace in many phases of heartbeats, of the scheduler's update "
-        "and of control. Mean, and the smallest and largest of them: of twenty, a further one lies between with 90 %.",
+        "and of control. Mean, and the smallest and largest of them: of twenty, a further simulated one lies between "
+        "with 90 %, a real run less often.",
     )
     return (
         *((phases,) if any(run.phases is not None for run in runs) else ()),
