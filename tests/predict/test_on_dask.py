@@ -119,6 +119,8 @@ def test_a_worker_with_other_code_is_refused_by_name(cluster: str) -> None:
     """Both when the connection is made, and when such a worker comes later."""
     far = DaskCluster(cluster)
     try:
+        # Another test kills workers, which are started again only after a while.
+        far.client.wait_for_workers(2, timeout=120)
         workers = far.client.scheduler_info(n_workers=-1)["workers"]
         at, name = next((at, one["name"]) for at, one in workers.items())
         far.client.run(_pretends, {"yarnfair": "0.0.1"}, workers=[at])
