@@ -180,19 +180,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found: dict[str, dict[str, dict[str, dict[str, float]]]] = {name: {} for name in SLOW_STARTS}
     loss: dict[str, dict[str, Any]] = {}
     outside = load_experiment("outside")
-    for half_life in HALF_LIVES:
-        name, settings = ("null", {}) if half_life is None else (f"{half_life:g}", {"half_life": f"{half_life:g}"})
+    of_half_life: dict[str, dict[str, str]] = {
+        "null" if one is None else f"{one:g}": {} if one is None else {"half_life": f"{one:g}"} for one in HALF_LIVES
+    }
+    for name, settings in of_half_life.items():
         integrals = [measure(outside, "ltrf", settings, seed, MAX_RATIO) for seed in SEEDS]
         loss[name] = {"loss_integral": integrals, "mean": round(statistics.fmean(integrals), _DIGITS)}
         _say(f"outside, {name}", loss[name])
-    policies: list[tuple[str, str, dict[str, str]]] = [
-        ("null", "ltrf", {}) if half_life is None else (f"{half_life:g}", "ltrf", {"half_life": f"{half_life:g}"})
-        for half_life in HALF_LIVES
-    ]
     for load, slow_start in SLOW_STARTS.items():
         for absence, (days, watched) in ABSENCES.items():
-            for name, policy, own in [*policies, ("fair", "fair", {})]:
-                row = after_absence(policy, own, slow_start, days * DAY_S, watched * DAY_S)
+            for name, settings in {**of_half_life, "fair": {}}.items():
+                policy = "fair" if name == "fair" else "ltrf"
+                row = after_absence(policy, settings, slow_start, days * DAY_S, watched * DAY_S)
                 found[load].setdefault(absence, {})[name] = row
                 _say(f"{load}, {absence}, {name}", row)
     document = values(found, loss)
