@@ -38,9 +38,9 @@ _NOISE = 1e-9
 #: Fraction of the amount ignored by preemption that the lower bound uses. The rest absorbs rounding of weights and
 #: guarantees, because usage that exceeds the ignored amount by a rounding error costs a whole container.
 _MARGIN = 0.9
-#: How many control periods must fit into the time from marking a container to killing it. The bounds are made from what
-#: queues use at one look; a queue that grows after it is marked, at the earliest, at once, and the next look must see
-#: that, write, and be in force before the kill.
+#: Minimum number of control periods between the marking of a container and its kill. The bounds follow the usage at the
+#: last look. If a queue grows right after that, its containers may be marked at once; the next look must then raise its
+#: share, and the new share must be in force before they are killed.
 LOOKS_BEFORE_A_KILL = 2
 #: A queue is held back if its share within the bounds is less than this fraction of its share in the policy's plan.
 _HELD_BACK = 0.9

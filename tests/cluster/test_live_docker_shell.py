@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.live, pytest.mark.xdist_group("liv
 
 
 def test_the_distributed_shell_runs_on_the_release_of_the_image(tmp_path: Path) -> None:
-    """It ended with a NoClassDefFoundError: its last release names a class that Hadoop 3.5 does not bring."""
+    """It failed with a NoClassDefFoundError: it needs Jersey 1's client, which Hadoop 3.5 does not contain."""
     cluster = DockerCluster(StateFolder(tmp_path / "state"))
     try:
         status = cluster.up(ClusterSpec(nodes=1, memory_mb=2048), timeout_s=600)

@@ -111,11 +111,11 @@ class Checks:
 
     def restored(self, process: Process) -> None:
         """A process begins with an older copy of its ledger: what it had counted since is to be counted once more."""
-        self._counted = {key: value for key, value in self._counted.items() if key[0] != process.name}
         # A queue that the copy lacks begins its account anew when it is shown again, which may be much later: what it
         # had used before is gone where the ResourceManager has forgotten its applications (seed 1700085).
-        self._reported = {key: value for key, value in self._reported.items() if key[0] != process.name}
-        self._sums = {key: value for key, value in self._sums.items() if key[0] != process.name}
+        for accounts in (self._counted, self._reported, self._sums):
+            for key in [key for key in accounts if key[0] == process.name]:
+                del accounts[key]
         self._known.pop(process.name, None)
         self._active.pop(process.name, None)
 

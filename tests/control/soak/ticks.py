@@ -174,7 +174,7 @@ class Ticks:
         if shown is None or shown.since_s != core.killed._began_s:
             shown = self._shown_lost[process.name] = _ShownLosses(core.killed._began_s, dict(counters))
         # A kill within this tick may have come after its look: it counts from the next one on.
-        # An RM that began anew counts from 0.
+        # The counters of a restarted RM begin at 0.
         before = {app: min(mb_s, counters[app]) for app, mb_s in shown.standing.items() if app in counters}
         shown.show(process.begun_s, before)
         shown.standing = counters
